@@ -226,4 +226,25 @@ export const mailGatewaySending: Mutants = {
     bug: "screen readers read a German disclosure in English",
     tests: ["sending/composing"],
   },
+  "acknowledged-data-is-sent": {
+    file: "mail-gateway/src/mail/sending/smtp/Conversation.ts",
+    from: "    if (isPositive(dataReply)) {",
+    to: "    if (false as boolean) {",
+    bug: "a message counts as sent although the server did not ask for its content",
+    tests: ["mail/sending/conversation"],
+  },
+  "sent-again-after-421": {
+    file: "mail-gateway/src/mail/sending/DirectTransport.ts",
+    from: "isSent || busy == null",
+    to: "busy == null",
+    bug: "a recipient gets a message twice because the server put off another recipient",
+    tests: ["mail/sending/direct"],
+  },
+  "slot-of-a-domain-lost": {
+    file: "mail-gateway/src/mail/sending/Destinations.ts",
+    from: ".pipe(Effect.onInterrupt(() => destination.slots.release(1)))",
+    to: "",
+    bug: "a domain gets no more mail after some deliveries waited in vain for their turn",
+    tests: ["mail/sending/destinations"],
+  },
 }

@@ -303,4 +303,18 @@ export const mailGatewaySmtp: Mutants = {
     bug: "a second equal mail is lost if another process has just answered the first",
     tests: ["mail/other-process"],
   },
+  "smtp-connection-never-released": {
+    file: "mail-gateway/src/mail/Smtp.ts",
+    from: "if (admitted.delete(session.id)) clients.leave(session.remoteAddress)",
+    to: "admitted.delete(session.id)",
+    bug: "a sender is locked out after as many connections as it may have at once",
+    tests: ["mail/listener"],
+  },
+  "smtp-full-mailbox-repeats-to-others": {
+    file: "mail-gateway/src/mail/Smtp.ts",
+    from: "failures.length === outcomes.length && forSystem.length === 0",
+    to: "failures.length > 0",
+    bug: "a message that some recipients have is refused because of another one",
+    tests: ["mail/listener"],
+  },
 }

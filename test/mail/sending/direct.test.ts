@@ -170,6 +170,25 @@ layer(foundation)("Direct delivery", (it) => {
     }),
   )
 
+  it.effect("tries at most eight addresses", () =>
+    Effect.gen(function* () {
+      let connections = 0
+      const { port } = yield* scripted((line) => {
+        if (line === "") connections++
+        return line === "" ? "421 busy" : "close"
+      })
+      const addresses = Array.from({ length: 5 }, () => "127.0.0.1")
+      const zone = {
+        "MX example.org": mx(["one.example.org", 10], ["two.example.org", 20], ["three.example.org", 30]),
+        "A one.example.org": addresses,
+        "A two.example.org": addresses,
+        "A three.example.org": addresses,
+      }
+      expect(yield* sent({ port, zone })).toMatchObject([{ state: "deferred", reply: { code: 421 } }])
+      expect(connections).toBe(8)
+    }),
+  )
+
   it.effect("backs off from a domain after none of its servers could be reached", () =>
     Effect.gen(function* () {
       let connections = 0
@@ -277,6 +296,22 @@ layer(foundation)("A server that rejects one of several recipients", (it) => {
       })
       const outcomes = yield* sent({ port, zone: simple }, { recipients: ["gone@example.org", "grace@example.org"] })
       expect(outcomes.map(({ state }) => state)).toEqual(["refused", "sent"])
+    }),
+  )
+
+  it.effect("for the moment is not passed over if it has sent the message to another recipient", () =>
+    Effect.gen(function* () {
+      const { port, heard } = yield* scripted((line) =>
+        line === "" ? "220 hi" : line === "DATA" ? "354 go" : line.startsWith("RCPT TO:<late") ? "421 later" : "250 ok",
+      )
+      const zone = {
+        "MX example.org": mx(["one.example.org", 10], ["two.example.org", 20]),
+        "A one.example.org": ["127.0.0.1"],
+        "A two.example.org": ["127.0.0.1"],
+      }
+      const outcomes = yield* sent({ port, zone }, { recipients: ["late@example.org", "grace@example.org"] })
+      expect(outcomes.map(({ state }) => state)).toEqual(["deferred", "sent"])
+      expect(heard.filter((line) => line === ".")).toHaveLength(1)
     }),
   )
 })

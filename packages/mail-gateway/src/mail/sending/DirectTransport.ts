@@ -101,9 +101,10 @@ const make = Effect.fnUntraced(function* (settings: DirectSettings) {
         const outcomes = Outcomes.ofTransaction(transmission, outcome, server)
         // No server has the message yet, and another one may accept it.
         if (outcome._tag === "Broken") return { _tag: "Next", reply: Outcomes.withoutReply(outcome.message, server) }
-        const replies = outcome._tag === "Answered" ? outcome.replies : []
-        const busy = replies.find(({ code }) => code === 421)
-        return busy === undefined ? { _tag: "Done", outcomes } : { _tag: "Next", reply: busy }
+        // A message that a recipient has is not sent to that recipient again.
+        const isSent = outcomes.some(({ state }) => state === "sent")
+        const busy = outcomes.find(({ reply }) => reply?.code === 421)?.reply
+        return isSent || busy == null ? { _tag: "Done", outcomes } : { _tag: "Next", reply: busy }
       }),
       Effect.catchTags({
         Broken: (error) => Effect.succeed<ServerResult>({ _tag: "Next", reply: replyOf(error, server) }),

@@ -293,6 +293,11 @@ const conversation = (
       yield* Effect.ignore(reset)
       return { _tag: "Held" } satisfies Outcome
     }
+    // A server that acknowledges DATA without the content is out of step, and has no message.
+    if (isPositive(dataReply)) {
+      wire.close()
+      return { _tag: "Broken", message: "The server did not ask for the content" } satisfies Outcome
+    }
     if (dataReply.code !== 354) {
       yield* Effect.ignore(reset)
       return outcomeAfter(dataReply)

@@ -1,0 +1,152 @@
+/** The state that direct delivery keeps of each domain: slots, back-off and connections. */
+import { describe, expect, it } from "@effect/vitest"
+import * as Destinations from "@svc/mail-gateway/mail/sending/Destinations"
+import { Timing } from "@svc/mail-gateway/Timing"
+import { Effect, Fiber } from "effect"
+import { TestClock } from "effect/testing"
+
+const settle = Effect.forEach(Array.from({ length: 20 }), () => Effect.yieldNow)
+
+/** Runs deliveries that never end, and returns how many began. */
+const begun = Effect.fnUntraced(function* (all: ReturnType<typeof Destinations.make>, domains: ReadonlyArray<string>) {
+  let count = 0
+  const fibers = yield* Effect.forEach(domains, (domain) =>
+    Effect.forkChild(
+      all.withSlot(
+        domain,
+        () =>
+          Effect.andThen(
+            Effect.sync(() => void count++),
+            Effect.never,
+          ),
+        Effect.succeed("held"),
+      ),
+    ),
+  )
+  yield* settle
+  return { count: () => count, fibers }
+})
+
+const named = (count: number, name: (n: number) => string) => Array.from({ length: count }, (_, n) => name(n))
+const free = (all: ReturnType<typeof Destinations.make>, domain: string) =>
+  Effect.forkChild(all.withSlot(domain, () => Effect.succeed("sent"), Effect.succeed("held")))
+
+describe("A slot for direct delivery", () => {
+  it.effect("is one of five of its domain, and is waited for half a minute", () =>
+    Effect.gen(function* () {
+      const all = Destinations.make()
+      const { count } = yield* begun(
+        all,
+        named(6, () => "a.example"),
+      )
+      expect(count()).toBe(5)
+      const late = yield* free(all, "a.example")
+      expect(yield* Fiber.join(yield* free(all, "b.example"))).toBe("sent")
+      yield* TestClock.adjust(Timing.sendTurnMillis - 1)
+      expect(late.pollUnsafe()).toBeUndefined()
+      yield* TestClock.adjust(1)
+      expect(yield* Fiber.join(late)).toBe("held")
+    }),
+  )
+
+  it.effect("is one of fifty of all domains, and returns however the delivery ends", () =>
+    Effect.gen(function* () {
+      const all = Destinations.make()
+      const { count, fibers } = yield* begun(
+        all,
+        named(51, (n) => `${n}.example`),
+      )
+      expect(count()).toBe(50)
+      // The last one waits, with a slot of its domain, and is interrupted.
+      yield* Fiber.interrupt(fibers[50]!)
+      yield* Fiber.interrupt(fibers[0]!)
+      for (const _ of [1, 2]) {
+        const failed = all.withSlot("50.example", () => Effect.fail("no"), Effect.succeed("held"))
+        expect(yield* Effect.flip(failed)).toBe("no")
+      }
+      const next = yield* begun(
+        all,
+        named(2, (n) => `next${n}.example`),
+      )
+      expect(next.count()).toBe(1)
+      yield* Fiber.interrupt(fibers[1]!)
+      yield* settle
+      expect(next.count()).toBe(2)
+    }),
+  )
+
+  it.effect("that was waited for in vain is not lost for its domain", () =>
+    Effect.gen(function* () {
+      const all = Destinations.make()
+      const { fibers } = yield* begun(
+        all,
+        named(50, (n) => `${n}.example`),
+      )
+      // Each gets a slot of the domain, and none of all slots.
+      const waiting = yield* Effect.forEach(
+        named(5, () => "late.example"),
+        (domain) => free(all, domain),
+      )
+      yield* settle
+      yield* TestClock.adjust(Timing.sendTurnMillis)
+      expect(yield* Effect.forEach(waiting, Fiber.join)).toEqual(named(5, () => "held"))
+      for (const fiber of fibers.slice(0, 5)) yield* Fiber.interrupt(fiber)
+      const { count } = yield* begun(
+        all,
+        named(5, () => "late.example"),
+      )
+      expect(count()).toBe(5)
+    }),
+  )
+})
+
+describe("A domain whose servers cannot be reached", () => {
+  const destinationOf = (all: ReturnType<typeof Destinations.make>, domain: string) =>
+    all.withSlot(domain, (destination) => Effect.succeed(destination), Effect.die("busy"))
+
+  it.effect("is left alone twice as long after each attempt, and not at all after it was reached", () =>
+    Effect.gen(function* () {
+      const all = Destinations.make()
+      const one = yield* destinationOf(all, "a.example")
+      const waits = named(7, () => {
+        all.unreachable(one, 1_000)
+        return String((one.backOffUntil - 1_000) / 1_000)
+      })
+      expect(waits).toEqual(["30", "60", "120", "240", "480", "900", "900"])
+      all.reached(one)
+      expect(one.backOffUntil).toBe(0)
+      all.unreachable(one, 0)
+      expect(one.backOffUntil).toBe(Timing.backOffMillis)
+    }),
+  )
+
+  it.effect("is remembered when others are forgotten, like one with a delivery in progress", () =>
+    Effect.gen(function* () {
+      const all = Destinations.make()
+      const unreachable = yield* destinationOf(all, "unreachable.example")
+      all.unreachable(unreachable, 0)
+      yield* begun(all, ["busy.example"])
+      const busy = yield* destinationOf(all, "busy.example")
+      const idle = yield* destinationOf(all, "idle.example")
+      for (let n = 3; n < 10_000; n++) yield* destinationOf(all, `${n}.example`)
+      expect(yield* destinationOf(all, "idle.example")).toBe(idle)
+      yield* destinationOf(all, "one-too-many.example")
+      expect(yield* destinationOf(all, "idle.example")).not.toBe(idle)
+      expect(yield* destinationOf(all, "unreachable.example")).toBe(unreachable)
+      expect(yield* destinationOf(all, "busy.example")).toBe(busy)
+    }),
+  )
+
+  it.effect("keeps one pool for each server, and forgets idle ones above twenty", () =>
+    Effect.gen(function* () {
+      const all = Destinations.make()
+      const one = yield* destinationOf(all, "a.example")
+      const pool = (key: string) => all.pool(one, key, Effect.never)
+      const first = pool("0")
+      for (let n = 1; n <= 20; n++) pool(`${n}`)
+      expect([pool("0") === first, one.pools.size]).toEqual([true, 21])
+      pool("another")
+      expect([...one.pools.keys()]).toEqual(["another"])
+    }),
+  )
+})
