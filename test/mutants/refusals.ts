@@ -138,4 +138,18 @@ export const refusals: Mutants = {
     bug: "a signed request follows one redirect more than browsers do",
     tests: ["sdk/streams"],
   },
+  "folders-unlimited-by-rename": {
+    file: "cluster/src/mail/folders/Folders.ts",
+    from: "  yield* assertRoom(known!, above.length + (isInbox ? 1 : 0))\n",
+    to: "",
+    bug: "a mail program creates any number of folders by renaming INBOX again and again",
+    tests: ["mail/imap/folders"],
+  },
+  "subscriptions-unlimited": {
+    file: "cluster/src/mail/folders/Folders.ts",
+    from: "known!.count >= 2 * limits.folders",
+    to: "false",
+    bug: "a mail program stores any number of subscriptions",
+    tests: ["mail/imap/folders"],
+  },
 }

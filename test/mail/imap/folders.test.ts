@@ -3,7 +3,8 @@ import { ask, onBehalfOf } from "@svc/cluster/actor/Ask"
 import { Writes } from "@svc/cluster/store/Database"
 import { system } from "@svc/domain/account/Initiator"
 import { makeUuidV7 } from "@svc/domain/Ids"
-import { limits } from "@svc/domain/mail/FolderProtocol"
+import { type FolderFlagChange, limits } from "@svc/domain/mail/FolderProtocol"
+import { limits as flagLimits } from "@svc/domain/mail/Flags"
 import { expect, layer } from "@effect/vitest"
 import { Effect } from "effect"
 import { actors, makeIdentity, makeOrg } from "../../harness/Actors.ts"
@@ -83,6 +84,97 @@ layer(actors())("folder commands", (it) => {
       expect(yield* Effect.flip(ask(actor.DeleteFolder({ org_id, name: "Sent" })))).toMatchObject({ reason: "inbox" })
       expect(yield* Effect.flip(ask(actor.DeleteFolder({ org_id, name: "no" })))).toMatchObject({ reason: "missing" })
       reason(yield* Effect.flip(ask(actor.CreateFolder({ org_id, name: "more", use: "trash" }))))
+    }),
+  )
+
+  it.effect("create at most 1,000 folders in all, also as parents and by renaming", () =>
+    Effect.gen(function* () {
+      const { org_id, id, actor, folder } = yield* makeMailbox("barbara")
+      const sql = yield* Writes
+      yield* sql`
+        insert into folder (id, identity_id, name, uid_validity, created_at)
+        select gen_random_uuid(), ${id}, 'f' || n, 1000 + n, now() from generate_series(1, ${limits.folders - 7}::int) n`
+      const create = (name: string) => ask(actor.CreateFolder({ org_id, name, use: null }))
+      const rename = (from: string, to: string) => ask(actor.RenameFolder({ org_id, from, to }))
+      const tooMany = (command: Effect.Effect<unknown, unknown>) =>
+        Effect.map(Effect.flip(command), (refused) => expect(refused).toMatchObject({ reason: "too_many" }))
+      yield* tooMany(create("a/b/c"))
+      yield* create("a/b")
+      yield* tooMany(create("c"))
+      yield* tooMany(create("a/c"))
+      yield* tooMany(rename("INBOX", "old"))
+      yield* tooMany(rename("f1", "c/f1"))
+      yield* rename("f1", "a/f1")
+      yield* rename("f2", "g")
+      expect(yield* Effect.flip(rename("f2", "h"))).toMatchObject({ reason: "missing" })
+      yield* ask(actor.DeleteFolder({ org_id, name: "f3" }))
+      yield* rename("INBOX", "old")
+      yield* tooMany(create("c"))
+      expect([yield* folder("INBOX"), yield* folder("old")]).toMatchObject([{ uid_next: 1 }, { uid_next: 1 }])
+    }),
+  )
+
+  it.effect("subscribe to at most 2,000 names until one is unsubscribed", () =>
+    Effect.gen(function* () {
+      const { org_id, id, actor } = yield* makeMailbox("radia")
+      const sql = yield* Writes
+      const subscribe = (name: string, subscribed: boolean) => ask(actor.SubscribeFolder({ org_id, name, subscribed }))
+      const names = Effect.map(
+        sql<{ name: string }>`select name from folder_subscription where identity_id = ${id} and name not like 's%'`,
+        (found) => found.map(({ name }) => name).toSorted(),
+      )
+      const own = yield* names
+      yield* sql`
+        insert into folder_subscription (identity_id, name)
+        select ${id}, 's' || n from generate_series(1, ${2 * limits.folders - own.length - 1}::int) n`
+      yield* subscribe("last", true)
+      expect(yield* Effect.flip(subscribe("more", true))).toMatchObject({ reason: "too_many" })
+      yield* subscribe("Sent", false)
+      yield* subscribe("more", true)
+      expect(yield* names).toEqual([...own.filter((name) => name !== "Sent"), "last", "more"].toSorted())
+    }),
+  )
+
+  it.effect("reject an unknown target and too many labels, and change nothing", () =>
+    Effect.gen(function* () {
+      const { org_id, id, actor, folder, placed, receive } = yield* makeMailbox("shafi")
+      yield* receive
+      const inbox = yield* folder("INBOX")
+      const own = { org_id, folder_id: inbox.id, uids: [[1, 1]] as const }
+      const before = yield* placed("INBOX")
+      const copy = (move: boolean) => ask(actor.CopyMessages({ ...own, to: "None", move }))
+      const mail = yield* receivedMail()
+      for (const command of [
+        copy(true),
+        copy(false),
+        ask(actor.AppendMail({ org_id, folder: "None", mail, change: {} })),
+      ]) {
+        expect(yield* Effect.flip(command as Effect.Effect<unknown, unknown>)).toMatchObject({ reason: "missing" })
+      }
+      const change = (flags: FolderFlagChange) => ask(actor.ChangeFolderFlags({ ...own, change: flags }))
+      yield* change({ labels: Array.from({ length: flagLimits.labels }, (_, n) => `l${n}`) })
+      const more = change({ add_labels: ["more"], seen: true })
+      expect(yield* Effect.flip(more)).toMatchObject({ reason: "too_many_labels" })
+      expect(yield* placed("INBOX")).toEqual(before)
+      const flags = rows((sql) => sql`select cardinality(labels) as n, seen from message where identity_id = ${id}`)
+      expect(yield* flags).toEqual([{ n: flagLimits.labels, seen: false }])
+    }),
+  )
+
+  it.effect("return the ranges of a whole copy that is repeated, without its new UIDs", () =>
+    Effect.gen(function* () {
+      const { org_id, actor, folder, placed, receive } = yield* makeMailbox("frances")
+      for (let n = 0; n < 3; n++) yield* receive
+      const inbox = yield* folder("INBOX")
+      const options = onBehalfOf(system, yield* makeUuidV7)
+      const uids = [[1, 2]] as const
+      const copy = ask(
+        actor.CopyMessages({ org_id, folder_id: inbox.id, uids, to: "Trash", move: false, whole: true }, options),
+      )
+      const first = yield* copy
+      expect(first).toMatchObject({ from: [], to: [], whole: { from: [[1, 2]], first: 1 } })
+      expect(yield* copy).toEqual({ ...first, whole: { from: [[1, 2]], first: null } })
+      expect(yield* placed("Trash")).toHaveLength(2)
     }),
   )
 

@@ -79,17 +79,38 @@ const lineage = (name: string): ReadonlyArray<string> => {
   return levels.map((_, at) => levels.slice(0, at + 1).join("/"))
 }
 
+/** The number of folders, and of those that a command needs and that exist. */
+interface Counts {
+  readonly count: number
+  readonly present: number
+}
+
+const counts = (sql: Sql, wanted: ReadonlyArray<string>) => sql`
+  count(*)::int as count, (count(*) filter (where name = any(${[...wanted]}::text[])))::int as present`
+
+/** Fails if the folders that a command creates exceed the limit. */
+const assertRoom = ({ count, present }: Counts, wanted: number) =>
+  wanted > present && count + wanted - present > limits.folders
+    ? Effect.fail(new FolderRefused({ reason: "too_many" }))
+    : Effect.void
+
 const create = Effect.fnUntraced(function* (write: Write, { name, use }: Named & { readonly use: FolderUse | null }) {
   const { sql, identity } = write
-  const [known] = yield* sql<{ exists: boolean; taken: boolean; count: number }>`
-    select count(*)::int as count, coalesce(bool_or(name = ${name}::text), false) as exists,
+  const levels = lineage(name)
+  const [known] = yield* sql<Counts & { exists: boolean; taken: boolean }>`
+    select ${counts(sql, levels)}, coalesce(bool_or(name = ${name}::text), false) as exists,
            coalesce(bool_or(use = ${use}::text), false) as taken
     from folder where identity_id = ${identity.id}::uuid`
-  if (known?.exists === true) return yield* new FolderRefused({ reason: "exists" })
-  if (known?.taken === true) return yield* new FolderRefused({ reason: "taken" })
-  if ((known?.count ?? 0) >= limits.folders) return yield* new FolderRefused({ reason: "too_many" })
-  const levels = lineage(name).map((level) => ({ name: level, use: level === name ? use : null }))
-  yield* commit(write, made(write, levels))
+  if (known!.exists) return yield* new FolderRefused({ reason: "exists" })
+  if (known!.taken) return yield* new FolderRefused({ reason: "taken" })
+  yield* assertRoom(known!, levels.length)
+  yield* commit(
+    write,
+    made(
+      write,
+      levels.map((level) => ({ name: level, use: level === name ? use : null })),
+    ),
+  )
 })
 
 const needed = new Set(["inbox", "sent", "drafts"])
@@ -110,14 +131,17 @@ const rename = Effect.fnUntraced(function* (
   { from, to }: { readonly org_id: string; readonly from: string; readonly to: string },
 ) {
   const { sql, identity, at } = write
-  const [known] = yield* sql<{ exists: boolean; taken: boolean }>`
-    select coalesce(bool_or(name = ${from}::text or starts_with(name, ${from}::text || '/')), false) as exists,
+  const above = lineage(to).slice(0, -1)
+  const isInbox = from === "INBOX"
+  const [known] = yield* sql<Counts & { exists: boolean; taken: boolean }>`
+    select ${counts(sql, above)},
+           coalesce(bool_or(name = ${from}::text or starts_with(name, ${from}::text || '/')), false) as exists,
            coalesce(bool_or(name = ${to}::text or starts_with(name, ${to}::text || '/')), false) as taken
     from folder where identity_id = ${identity.id}::uuid`
-  if (known?.exists !== true) return yield* new FolderRefused({ reason: "missing" })
-  if (known.taken || to.startsWith(`${from}/`)) return yield* new FolderRefused({ reason: "exists" })
-  const isInbox = from === "INBOX"
-  const above = lineage(to).slice(0, -1)
+  if (!known!.exists) return yield* new FolderRefused({ reason: "missing" })
+  if (known!.taken || to.startsWith(`${from}/`)) return yield* new FolderRefused({ reason: "exists" })
+  // Renaming INBOX creates another one.
+  yield* assertRoom(known!, above.length + (isInbox ? 1 : 0))
   yield* commit(
     write,
     sql`
@@ -161,7 +185,7 @@ const subscribe = Effect.fnUntraced(function* (
   }
   const [known] = yield* sql<{ count: number }>`
     select count(*)::int as count from folder_subscription where identity_id = ${identity.id}::uuid`
-  if ((known?.count ?? 0) >= 2 * limits.folders) return yield* new FolderRefused({ reason: "too_many" })
+  if (known!.count >= 2 * limits.folders) return yield* new FolderRefused({ reason: "too_many" })
   yield* commit(
     write,
     sql`added as (
