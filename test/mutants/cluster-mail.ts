@@ -200,8 +200,8 @@ export const clusterMail: Mutants = {
   },
   "rename-into-itself": {
     file: "cluster/src/mail/folders/Folders.ts",
-    from: "known.taken || to.startsWith(`${from}/`)",
-    to: "known.taken",
+    from: "known!.taken || to.startsWith(`${from}/`)",
+    to: "known!.taken",
     bug: "a folder can be renamed into itself and vanishes from the tree",
     tests: ["mail/imap/folders"],
   },
