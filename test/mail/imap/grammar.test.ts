@@ -155,6 +155,9 @@ describe("FETCH", () => {
     "(FLAGS WORDS)",
     "()",
     "(PREVIEW (NOW))",
+    "PREVIEW (LAZY NOW)",
+    "FLAG",
+    "FULLY",
     `BODY[${Array.from({ length: 51 }, () => "1").join(".")}]`,
   ])("of %s is refused", async (item) => {
     expect(await answer(`FETCH 1 ${item}`)).toMatch(/^z BAD /)
@@ -216,6 +219,20 @@ describe("STORE", () => {
       expect(await answer(`STORE 1 ${change}`)).toMatch(/^z (BAD|NO) /)
     },
   )
+})
+
+describe("A command", () => {
+  it.each([
+    ["LOGIN a {1+}\r\n\0", /^z BAD /],
+    ["SEARCH 1,,2", /^z BAD Invalid message set/],
+    ["SEARCH UID 1:", /^z BAD /],
+    ["UID NOOP", /^z BAD Unknown command UID NOOP/],
+    ["constructor", /^z BAD Unknown command /],
+    ["SEARCH SUBJECT {1+}\r\n\0", /^z BAD NUL in a string/],
+    ["NOOP x", /^z BAD /],
+  ])("%j is refused", async (command, expected) => {
+    expect(await answer(command)).toMatch(expected)
+  })
 })
 
 describe("A search", () => {

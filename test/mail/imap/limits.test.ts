@@ -1,5 +1,9 @@
-/** Limits of concurrent sessions, at their boundaries. */
+/** Limits of concurrent sessions and of temporary files, at their boundaries. */
 import * as SessionLimits from "@svc/mail-gateway/mail/imap/server/SessionLimits"
+import * as SpoolFiles from "@svc/mail-gateway/mail/imap/server/SpoolFiles"
+import { Effect, Exit } from "effect"
+import { readdirSync } from "node:fs"
+import { tmpdir } from "node:os"
 import { expect, it } from "vitest"
 
 it("Sessions are limited per client network, per Mailbox and in all, and an ended session makes room", () => {
@@ -15,4 +19,33 @@ it("Sessions are limited per client network, per Mailbox and in all, and an ende
   for (const mailbox of ["ada", "grace"]) limits.close(mailbox)
   // Nothing remains in memory of clients and Mailboxes without sessions.
   expect(limits.isEmpty()).toBe(true)
+})
+
+it("Temporary files together have a maximum size, which a file gives back once", async () => {
+  const spools = SpoolFiles.make(100)
+  const run = Effect.runPromise
+  const first = await run(spools.open(60))
+  expect(spools.room()).toBe(40)
+  const refused = await run(Effect.flip(spools.open(41)))
+  expect([refused._tag, refused.retry_after_seconds, spools.room()]).toEqual(["unavailable", 30, 40])
+  const second = await run(spools.open(40))
+  expect(spools.room()).toBe(0)
+  await run(Effect.andThen(first.close, first.close))
+  expect(spools.room()).toBe(60)
+  await run(second.close)
+  expect(spools.room()).toBe(100)
+})
+
+it("A temporary file has no name, and contains the pieces in their order however often it is read", async () => {
+  const spool = await Effect.runPromise(SpoolFiles.make(1_000_000).open(600_000))
+  expect(readdirSync(tmpdir()).filter((name) => name.startsWith("svc-append-"))).toEqual([])
+  const pieces = [Buffer.from("a"), Buffer.alloc(500_000, "b"), Buffer.alloc(0), Buffer.from("c")]
+  for (const piece of pieces) await Effect.runPromise(spool.write(piece))
+  for (const _ of [1, 2]) expect(Buffer.concat(pieces).equals(await Effect.runPromise(spool.read))).toBe(true)
+  await Effect.runPromise(spool.close)
+  // After it was closed neither works, and the failure is one of the service.
+  for (const work of [spool.read, spool.write(Buffer.from("d"))]) {
+    const exit = await Effect.runPromise(Effect.exit(work as Effect.Effect<unknown, { readonly _tag: string }>))
+    expect(Exit.isFailure(exit) && exit.cause.reasons[0]).toMatchObject({ error: { _tag: "unavailable" } })
+  }
 })

@@ -8,7 +8,7 @@ import type { CallerInfo } from "@svc/domain/account/Authorization"
 import { networksOf } from "@svc/domain/account/Networks"
 import { unlimited } from "@svc/domain/account/Scope"
 import { make as makeToken } from "@svc/domain/account/Token"
-import { Unauthenticated } from "@svc/domain/problems/Problem"
+import { Unauthenticated, Unavailable } from "@svc/domain/problems/Problem"
 import * as Logins from "@svc/mail-gateway/mail/imap/server/Logins"
 import { describe, expect, it } from "@effect/vitest"
 import { Effect, Fiber, Layer, Redacted } from "effect"
@@ -125,4 +125,37 @@ describe("a login with an Identity Key", () => {
       expect(yield* login("ada", "192.0.3.0")).toBe("refused")
     }).pipe(Effect.provide(loginsWith(() => Effect.succeed(caller)))),
   )
+
+  const refusedKeys = {
+    "an unknown key": Effect.fail({ _tag: "unauthenticated" }),
+    "an expired key": Effect.fail({ _tag: "key_expired" }),
+    "the key of a revoked grant": Effect.fail({ _tag: "grant_revoked" }),
+    "a key of an account that is being deleted": Effect.fail({ _tag: "account_deleting" }),
+    "a key of another kind": Effect.succeed({ ...caller, kind: "admin_key" }),
+    "a key without the scope": Effect.succeed({ ...caller, scopes: { all: false, held: new Set(["mail:read"]) } }),
+    "a key of an Identity that is not ready": Effect.succeed({
+      ...caller,
+      identities: [{ ...ada, status: "provisioning" }],
+    }),
+    "a key of several Identities": Effect.succeed({ ...caller, identities: [ada, { ...ada, id: "j" }] }),
+  }
+  it.effect.each(Object.entries(refusedKeys))("is refused for %s", ([, resolved]) =>
+    Effect.gen(function* () {
+      expect(yield* login("ada", "192.0.2.1")).toBe("refused")
+    }).pipe(Effect.provide(loginsWith(() => resolved as never))),
+  )
+
+  it.effect("that cannot be checked is neither refused nor counted", () => {
+    const down = new Unavailable({ detail: "down", retry_after_seconds: 1 })
+    let isDown = true
+    const resolve = () => (isDown ? Effect.fail(down) : Effect.fail(new Unauthenticated({ detail: "no" })))
+    return Effect.gen(function* () {
+      const { judge } = yield* Logins.Logins
+      for (let n = 0; n < 5; n++) {
+        expect(yield* Effect.flip(judge("ada", key, "192.0.2.1", Logins.imapPurpose))).toBe(down)
+      }
+      isDown = false
+      expect(yield* refusedAfter("ada", "192.0.2.1")).toBe(0)
+    }).pipe(Effect.provide(loginsWith(resolve as never)))
+  })
 })

@@ -2,9 +2,10 @@
  * A short-lived cache of SPF and DMARC results, since a burst of messages from one sender repeats the same evaluation.
  * Only finished results are shared, and temporary DNS errors are not cached.
  */
+import { BoundedMap } from "@svc/domain/BoundedMap"
 import { Timing } from "../../Timing.ts"
 
-/** The cache is cleared when it reaches this size. */
+/** The maximum number of cached results. */
 const capacity = 1_000
 
 export interface RecentVerdicts {
@@ -16,7 +17,7 @@ export interface RecentVerdicts {
 }
 
 export const make = (now: () => number = () => performance.now()): RecentVerdicts => {
-  const known = new Map<string, { readonly until: number; readonly answer: unknown }>()
+  const known = new BoundedMap<string, { readonly until: number; readonly answer: unknown }>(capacity)
   return {
     evaluate: async <A extends { readonly result: string }>(
       question: ReadonlyArray<unknown>,
@@ -27,10 +28,7 @@ export const make = (now: () => number = () => performance.now()): RecentVerdict
       // The question starts with its kind, so the cached result has the matching type.
       if (cached !== undefined && cached.until > now()) return cached.answer as A
       const answer = await ask()
-      if (answer.result !== "temperror") {
-        if (known.size >= capacity) known.clear()
-        known.set(key, { until: now() + Timing.judgingAnswersMillis, answer })
-      }
+      if (answer.result !== "temperror") known.set(key, { until: now() + Timing.judgingAnswersMillis, answer })
       return answer
     },
   }

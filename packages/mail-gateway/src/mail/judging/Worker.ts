@@ -2,6 +2,7 @@
 import { readlinkSync } from "node:fs"
 import { setPriority } from "node:os"
 import { parentPort, workerData } from "node:worker_threads"
+import { BoundedMap } from "@svc/domain/BoundedMap"
 import { Timing } from "../../Timing.ts"
 import { judge } from "./Verdict.ts"
 import * as RecentVerdicts from "./RecentVerdicts.ts"
@@ -40,8 +41,8 @@ const answered = (lookup: number): Waiting | undefined => {
  * so that the process's shared cache decides. Only answers are shared, not pending queries: the process must know which
  * message waits.
  */
-const recent = new Map<string, { readonly until: number; readonly records: Promise<Records> }>()
 const cacheLimits = { millis: Timing.judgingAnswersMillis, names: 1_000 }
+const recent = new BoundedMap<string, { readonly until: number; readonly records: Promise<Records> }>(cacheLimits.names)
 
 const isAnswer = (error: { readonly code?: string }) => error.code === "ENOTFOUND" || error.code === "ENODATA"
 
@@ -50,7 +51,6 @@ const cached = (key: string, ask: () => Promise<Records>): Promise<Records> => {
   if (known !== undefined && known.until > performance.now()) return known.records
   const records = ask()
   const keep = () => {
-    if (recent.size >= cacheLimits.names) recent.clear()
     recent.set(key, { until: performance.now() + cacheLimits.millis, records })
   }
   // A missing name is an answer; a failed query is not.

@@ -19,6 +19,7 @@ import { allows, type ScopeName } from "@svc/domain/account/Scope"
 import { type Initiator, system } from "@svc/domain/account/Initiator"
 import type { AuditSource } from "@svc/domain/audit/AuditRecord"
 import { kindOf } from "@svc/domain/account/Token"
+import { BoundedMap } from "@svc/domain/BoundedMap"
 import type { IdentityId } from "@svc/domain/IdentityRef"
 import { monotonicMillis } from "@svc/domain/MonotonicTime"
 import { Context, Effect, Layer, Redacted, type Scope, Schema } from "effect"
@@ -87,7 +88,7 @@ const signIn = (
 
 /** Counts failures per name. */
 const counters = () => {
-  const failures = new Map<string, { count: number; since: number }>()
+  const failures = new BoundedMap<string, { readonly count: number; readonly since: number }>(most)
   const recent = (name: string, now: number) => {
     const known = failures.get(name)
     return known !== undefined && now - known.since <= Timing.loginWindowMillis ? known : undefined
@@ -95,14 +96,8 @@ const counters = () => {
   return {
     of: (name: string, now: number) => recent(name, now)?.count ?? 0,
     add: (name: string, now: number) => {
-      const known = recent(name, now)
-      if (known !== undefined) known.count++
-      else {
-        if (failures.size >= most)
-          for (const [one] of failures) if (recent(one, now) === undefined) failures.delete(one)
-        if (failures.size >= most) failures.clear()
-        failures.set(name, { count: 1, since: now })
-      }
+      const { count, since } = recent(name, now) ?? { count: 0, since: now }
+      failures.set(name, { count: count + 1, since })
     },
   }
 }
