@@ -291,6 +291,16 @@ describe("Sessions of an account", () => {
     expect((await end(stranger.session, first.id)).status).toBe(404)
     expect((await end(second.token, first.id)).status).toBe(204)
     expect([(await list(first.token)).status, (await end(second.token, first.id)).status]).toEqual([401, 404])
+    // A browser that ends its own session forgets the cookie, and no other does.
+    const asBrowser = (token: string, id: string) =>
+      call(service.base, "DELETE", `/api/auth/sessions/${id}`, {
+        headers: { cookie: `svc_session=${token}`, "sec-fetch-site": "same-origin", "svc-console": "1" },
+      })
+    const fourth = await open("Four/4")
+    expect((await asBrowser(third.token, fourth.id)).headers.get("set-cookie")).toBeNull()
+    const fifth = await open("Five/5")
+    expect((await asBrowser(fifth.token, fifth.id)).headers.get("set-cookie")).toMatch(/^svc_session=; .*Max-Age=0/)
+    expect([(await list(fourth.token)).status, (await list(fifth.token)).status]).toEqual([401, 401])
     expect((await call(service.base, "DELETE", "/api/auth/sessions", { token: third.token })).status).toBe(204)
     expect([(await list(second.token)).status, (await list(third.token)).status]).toEqual([401, 401])
     expect((await list(stranger.session)).status).toBe(200)

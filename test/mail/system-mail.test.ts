@@ -1,12 +1,12 @@
 /** The service's own mail through an SMTP relay: letters to people, and forwarded mail for the operator. */
 import * as SystemMailForwarding from "@svc/cluster/mail/SystemMailForwarding"
-import { SystemMailer } from "@svc/cluster/mail/SystemMailer"
+import { RelayUnavailable, SystemMailer } from "@svc/cluster/mail/SystemMailer"
 import { Writes } from "@svc/cluster/store/Database"
 import { throughRelay } from "./sending/Sinks.ts"
 import * as Mailer from "@svc/mail-gateway/mail/sending/Mailer"
 import { makeUuidV7 } from "@svc/domain/Ids"
 import { expect, layer } from "@effect/vitest"
-import { Effect, Layer } from "effect"
+import { Clock, Effect, Layer } from "effect"
 import { TestClock } from "effect/testing"
 import { actors, waitUntil } from "../harness/Actors.ts"
 import { freePort } from "../harness/Ports.ts"
@@ -38,6 +38,37 @@ const waiting = Effect.map(
 )
 
 layer(actors())("Mail for postmaster@", (it) => {
+  it.effect("is forwarded behind any number of messages that the relay rejects, which are tried again later", () =>
+    Effect.gen(function* () {
+      const sql = yield* Writes
+      const began = yield* Clock.currentTimeMillis
+      for (let n = 0; n < 45; n++) {
+        const raw = new TextEncoder().encode(`message ${n}`)
+        yield* sql`
+          insert into system_mail (id, envelope_from, sha256, subject, raw, received_at)
+          values (${yield* makeUuidV7}, 'grace@example.org', ${raw}, 'x', ${raw}, ${new Date(began + n)})`
+      }
+      const tried: Array<number> = []
+      let rejectsBelow = 42
+      const mailer = Layer.succeed(SystemMailer, {
+        send: () => Effect.void,
+        keep: () => Effect.void,
+        forward: ({ to, raw }) => {
+          const n = Number(/^message (\d+)$/.exec(Buffer.from(raw).toString())![1])
+          expect(to).toBe("operator@example.org")
+          tried.push(n)
+          return n < rejectsBelow ? Effect.fail(new RelayUnavailable({ message: "no" })) : Effect.void
+        },
+      })
+      yield* Layer.build(SystemMailForwarding.layer({ to: "operator@example.org" }).pipe(Layer.provide(mailer)))
+      yield* waitUntil(waiting, (count) => count === 42, 0)
+      expect(tried).toEqual(Array.from({ length: 45 }, (_, n) => n))
+      rejectsBelow = 0
+      yield* waitUntil(waiting, (count) => count === 0, "1 second")
+      expect(tried.slice(45)).toEqual(Array.from({ length: 42 }, (_, n) => n))
+    }).pipe(Effect.scoped),
+  )
+
   it.effect("is forwarded to the operator unchanged and once, and retried if the relay rejects it", () =>
     Effect.gen(function* () {
       const { relay, mailer } = yield* relayed

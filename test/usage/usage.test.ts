@@ -10,8 +10,9 @@ import { Timing } from "@svc/cluster/Timing"
 import { TunnelUsage } from "@svc/cluster/tunnel/TunnelUsage"
 import { UsageCounters } from "@svc/cluster/usage/UsageCounters"
 import { spanOf, UsageQueries } from "@svc/cluster/usage/UsageQueries"
-import { expect, layer } from "@effect/vitest"
+import { describe, expect, it, layer } from "@effect/vitest"
 import { Clock, Context, Effect, Layer, Scope } from "effect"
+import { SqlError } from "effect/sql"
 import { TestClock } from "effect/testing"
 import { actors, identityOf, makeIdentity, makeOrg, waitUntil } from "../harness/Actors.ts"
 import { receivedMail } from "../harness/Mail.ts"
@@ -251,5 +252,60 @@ layer(Layer.provideMerge(TunnelUsage.layer, actors({ limits })), { timeout: "60 
         },
       ])
     }),
+  )
+})
+
+describe("Counts in memory", () => {
+  /** Counters over a store that fails with these errors first, and the sums of each statement that it received. */
+  const counters = Effect.fnUntraced(function* (...failures: ReadonlyArray<SqlError.SqlError>) {
+    const statements: Array<ReadonlyArray<{ readonly identity_id: string; readonly count: number }>> = []
+    const left = [...failures]
+    const sql = (_: TemplateStringsArray, sums: string) =>
+      Effect.suspend(() => {
+        statements.push(JSON.parse(sums))
+        const failure = left.shift()
+        return failure === undefined ? Effect.succeed([]) : Effect.fail(failure)
+      })
+    const store = Layer.succeed(Writes, sql as never)
+    const { add } = Context.get(yield* Layer.build(UsageCounters.layer.pipe(Layer.provide(store))), UsageCounters)
+    return { statements, count: (identity: string) => add({ identity }, "call", { count: 1 }) }
+  })
+  const sqlError = (code: string) =>
+    new SqlError.SqlError({
+      reason: new SqlError.UnknownError({ cause: { code }, message: code, operation: "execute" }),
+    })
+
+  it.effect("are at most 20,000 sums until they are stored", () =>
+    Effect.gen(function* () {
+      const { statements, count } = yield* counters()
+      for (let n = 0; n <= 20_000; n++) count(`i${n}`)
+      count("i0")
+      yield* TestClock.adjust(Timing.usageFlush)
+      expect(statements.map((sums) => [sums.length, sums[0], sums.at(-1)])).toMatchObject([
+        [20_000, { identity_id: "i0", count: 2 }, { identity_id: "i19999", count: 1 }],
+      ])
+      count("i20000")
+      yield* TestClock.adjust(Timing.usageFlush)
+      yield* TestClock.adjust(Timing.usageFlush)
+      expect(statements.slice(1)).toMatchObject([[{ identity_id: "i20000", count: 1 }]])
+    }).pipe(Effect.scoped),
+  )
+
+  it.effect("are stored by the next attempt after a refusal, and not repeated after an unknown outcome", () =>
+    Effect.gen(function* () {
+      const refused = sqlError("23503")
+      const { statements, count } = yield* counters(refused, refused, sqlError("57P01"), refused, refused, refused)
+      const flushed = (expected: number) =>
+        Effect.map(TestClock.adjust(Timing.usageFlush), () => expect(statements).toHaveLength(expected))
+      count("one")
+      yield* flushed(3)
+      count("two")
+      // A statement that is refused three times is lost, and later counts are stored.
+      yield* flushed(6)
+      count("three")
+      yield* flushed(7)
+      const three = (name: string) => Array.from({ length: 3 }, () => name)
+      expect(statements.map(([sum]) => sum!.identity_id)).toEqual([...three("one"), ...three("two"), "three"])
+    }).pipe(Effect.scoped),
   )
 })

@@ -31,6 +31,9 @@ const windowMessages = 500
 /** The maximum size of pongs that the server has not read. */
 const unsentBytes = 16 * 1024
 
+/** The library's error code of a message above the maximum size. */
+const tooLarge = "WS_ERR_UNSUPPORTED_MESSAGE_LENGTH"
+
 /** Runs until the socket closes. An interruption closes it. */
 export const listen = (
   url: URL,
@@ -106,7 +109,7 @@ export const listen = (
       answer.destroy()
       end(new NotOpened({ status: answer.statusCode ?? 0 }))
     })
-    socket.on("error", end)
-    socket.on("close", (code) => end(code === 1009 ? "too_large" : "connection"))
+    socket.on("error", (error) => end("code" in error && error.code === tooLarge ? "too_large" : error))
+    socket.on("close", () => end("connection"))
     return Effect.sync(() => end("connection"))
   })
