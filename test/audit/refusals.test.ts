@@ -93,4 +93,17 @@ describe("Refusals of a credential", () => {
       expect(kept).toHaveLength(different.length)
     }),
   )
+
+  it.effect("are followed for 20,000 credentials and reasons; those of others are recorded one by one", () =>
+    Effect.gen(function* () {
+      const { kept, record } = yield* make
+      for (let n = 0; n <= 20_000; n++) yield* record(act({ code: String(n) as never }))
+      for (const code of ["0", "19999", "20000", "20000"]) yield* record(act({ code: code as never }))
+      expect(kept.length).toBe(20_001 + 2)
+      yield* TestClock.adjust("70 seconds")
+      expect(kept.length).toBe(20_001 + 4)
+      for (let n = 0; n < 2; n++) yield* record(act({ code: "20000" as never }))
+      expect(kept.length).toBe(20_001 + 5)
+    }),
+  )
 })

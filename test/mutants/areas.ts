@@ -261,4 +261,32 @@ export const areas: Mutants = {
     bug: "a repeated deletion of an account moves its time and raises its Event again",
     tests: ["account/left-behind"],
   },
+  "redirect-of-another-server": {
+    file: "cluster/src/connectors/platforms/mastodon/Authorization.ts",
+    from: "if (from !== null && issuer !== undefined && from !== issuer) {",
+    to: "if (from !== null && issuer !== undefined && from === '') {",
+    bug: "the authorization code of one Mastodon server is sent to another server (mix-up attack)",
+    tests: ["connectors/mastodon-parts"],
+  },
+  "removed-application-kept": {
+    file: "cluster/src/connectors/platforms/mastodon/Authorization.ts",
+    from: 'failure._tag === "CredentialRefused" ? visit.registrations.forget(service) : Effect.void,',
+    to: "Effect.void,",
+    bug: "an Org cannot connect to a server that removed its application",
+    tests: ["connectors/mastodon-parts"],
+  },
+  "platform-sets-any-wait": {
+    file: "cluster/src/connectors/platforms/PlatformHttp.ts",
+    from: "new Date(Math.min(stated, now + longestMillis))",
+    to: "new Date(stated)",
+    bug: "a platform's Retry-After stops a Connector for years",
+    tests: ["connectors/platform-calls"],
+  },
+  "refused-refresh-retried": {
+    file: "cluster/src/connectors/platforms/bluesky/LibraryFetch.ts",
+    from: "error instanceof TokenRefreshError || error instanceof TokenRevokedError",
+    to: "error instanceof TokenRevokedError",
+    bug: "a Connector whose session Bluesky ended is never reported as stopped",
+    tests: ["connectors/platform-calls"],
+  },
 }

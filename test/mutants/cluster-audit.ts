@@ -163,4 +163,25 @@ export const clusterAudit: Mutants = {
     bug: "After one failure of the store nothing is sealed until a scan finds it",
     tests: ["audit/faults"],
   },
+  "records-lost-when-store-fails-again": {
+    file: "cluster/src/audit/Audit.ts",
+    from: '        if (outcome === "later") return wait(taken)\n',
+    to: '        if (outcome === "later") return\n',
+    bug: "audit records that waited for the store are lost when it fails once more",
+    tests: ["audit/waiting", "audit/faults"],
+  },
+  "audit-waits-without-limit": {
+    file: "cluster/src/audit/Audit.ts",
+    from: "waiting.splice(0, Math.max(0, waiting.length - waitingAtMost))",
+    to: "waiting.splice(0, Math.max(0, waiting.length - 10 * waitingAtMost))",
+    bug: "audit records that the store does not take fill the memory",
+    tests: ["audit/waiting"],
+  },
+  "verifier-ignores-start-of-account": {
+    file: "cluster/src/audit/Verify.ts",
+    from: "if (sealed.seq === 1 && org !== undefined && ",
+    to: "if (sealed.seq === 0 && org !== undefined && ",
+    bug: "svc audit verify accepts the log of another account",
+    tests: ["audit/verify"],
+  },
 }

@@ -1,4 +1,5 @@
 /** Attacks on OAuth beyond redirects, documents and replays. */
+import { makeOAuthToken, type OAuthTokenKind } from "@svc/domain/account/Token"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { call, makeIdentity, newHandle, signUp } from "../harness/Client.ts"
 import { startService, type TestService } from "../harness/Service.ts"
@@ -190,6 +191,32 @@ describe("Token", () => {
     }
     const page = await browser(service.base, access).go("/auth/authorize")
     expect(page.text).not.toContain('name="seal"')
+  })
+
+  it("does not accept tokens that were never issued, and revoking them changes nothing", async () => {
+    const { client, access, refresh, exchange } = await connected()
+    const never = (kind: OAuthTokenKind) => makeOAuthToken(kind, new Uint8Array(32))
+    const using = { grant_type: "refresh_token", client_id: client }
+    const unknown = "The refresh token is unknown or has expired."
+    const invalid = "The refresh token is invalid."
+    for (const [form, description] of [
+      [{ ...exchange, code: never("code") }, "The code is unknown or has expired."],
+      [{ ...exchange, code: `${never("code")}x` }, "The code is invalid."],
+      [{ ...exchange, code: refresh }, "The code is invalid."],
+      [{ ...using, refresh_token: never("refresh") }, unknown],
+      [{ ...using, refresh_token: access }, invalid],
+      [{ ...using, refresh_token: exchange.code }, invalid],
+    ] as const) {
+      const { status, body } = await tokenCall(service.base, form)
+      expect([status, body["error"], body["error_description"]]).toEqual([400, "invalid_grant", description])
+    }
+    const revoking = async (token: string) =>
+      (await tokenCall(service.base, { token, client_id: client }, "/api/oauth/revoke")).status
+    for (const token of [never("access"), never("refresh"), never("code"), exchange.code, "nonsense"])
+      expect(await revoking(token)).toBe(200)
+    expect(await status(access)).toBe(200)
+    expect(await revoking(refresh)).toBe(200)
+    expect(await status(access)).toBe(401)
   })
 
   it("can only be revoked by its own client", async () => {
