@@ -1,9 +1,10 @@
-import { createServer, type IncomingMessage } from "node:http"
+import { createServer, type IncomingMessage, type ServerResponse } from "node:http"
 import type { AddressInfo, Socket } from "node:net"
 import { connectTunnel } from "@svc/tunnel-edge/agent/Agent"
 import { type Link, type LinkEvents, makeLink } from "@svc/tunnel-edge/protocol/Link"
-import { goaway, upgradeToken, version } from "@svc/tunnel-edge/protocol/Manifest"
+import { goaway, kind, reset, upgradeToken, version } from "@svc/tunnel-edge/protocol/Manifest"
 import { describe, expect, it } from "vitest"
+import { eventually } from "../harness/Service.ts"
 
 const accept = (socket: Socket, events: Partial<LinkEvents> = {}): Link => {
   socket.write(`HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: ${upgradeToken}\r\n\r\n`)
@@ -14,13 +15,16 @@ const accept = (socket: Socket, events: Partial<LinkEvents> = {}): Link => {
 }
 
 /** An edge that only accepts links. `refuses` may handle a dial itself; it returns true if it did. */
-const edge = async (refuses: (request: IncomingMessage, socket: Socket) => boolean = () => false) => {
+const edge = async (
+  refuses: (request: IncomingMessage, socket: Socket) => boolean = () => false,
+  events: Partial<LinkEvents> = {},
+) => {
   const links: Array<Link> = []
   const waiting: Array<() => void> = []
   const server = createServer()
   server.on("upgrade", (request, socket: Socket) => {
     if (refuses(request, socket)) return
-    links.push(accept(socket))
+    links.push(accept(socket, events))
     for (const go of waiting.splice(0)) go()
   })
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve))
@@ -99,6 +103,104 @@ describe("an agent", () => {
       isDrained = taken
     })
     expect(isDrained).toBe(true)
+    stop()
+  })
+
+  it("moves to another link when its edge drains, and closes the old one after its last stream", async () => {
+    const closes: Array<string> = []
+    const { url, link, stop } = await edge(undefined, { close: (reason) => void closes.push(reason) })
+    const requests = new Map<string, ServerResponse>()
+    const tunnel = connectTunnel({
+      key: "svc_id_x",
+      edge: url,
+      links: 1,
+      handler: (request, response) => void requests.set(request.url!, response),
+    })
+    const first = await link(0)
+    await tunnel.ready
+    const stream = first.mux.open(kind.http, 0, Buffer.from("{}"))!
+    let answer = ""
+    stream.onData = (bytes) => (answer += bytes.toString())
+    stream.onEnd = () => stream.end()
+    stream.write(Buffer.from("GET /slow HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"))
+    await eventually(
+      async () => requests.has("/slow"),
+      (is) => is,
+    )
+    first.goaway(goaway.drain)
+    const second = await link(1)
+    await second.taken()
+    expect([stream.isOpen, closes]).toEqual([true, []])
+    requests.get("/slow")!.end("done")
+    await eventually(
+      async () => closes,
+      (all) => all.length === 1,
+    )
+    expect(answer).toMatch(/done/)
+    // The new link works on.
+    await second.taken()
+    expect([tunnel.activeCount(), closes.length]).toEqual([0, 1])
+    await tunnel.close()
+    expect(await tunnel.ended).toBeUndefined()
+    stop()
+  })
+
+  it("refuses streams with unknown flags and of unknown kinds, and passes on notices", async () => {
+    const notices: Array<string> = []
+    const { url, link, stop } = await edge()
+    const told = { onNotice: (text: string) => void notices.push(text) }
+    const tunnel = connectTunnel({ key: "svc_id_x", edge: url, links: 1, ...told })
+    const only = await link(0)
+    await tunnel.ready
+    const codes: Array<number> = []
+    for (const [of, flags] of [
+      [kind.http, 2],
+      [kind.http, 3],
+      [kind.probe, 0],
+      // The agent has neither a port nor a handler.
+      [kind.http, 0],
+    ] as const)
+      only.mux.open(of, flags, Buffer.from("{}"))!.onReset = (code) => void codes.push(code)
+    only.status({ notice: 7 })
+    only.status({ notice: "the port moved" })
+    await eventually(
+      async () => codes,
+      (all) => all.length === 4,
+    )
+    expect(codes.toSorted()).toEqual([reset.protocol, reset.protocol, reset.policy, reset.internal].toSorted())
+    expect(notices).toEqual(["the port moved"])
+    await tunnel.close()
+    stop()
+  })
+
+  it("names itself to the edge, and holds between one and four links", async () => {
+    const heads: Array<IncomingMessage["headers"]> = []
+    const { url, link, stop } = await edge((request) => (heads.push(request.headers), false))
+    const many = connectTunnel({
+      key: "svc_id_x",
+      edge: url,
+      port: 3000,
+      host: "app.internal",
+      handle: "ada",
+      client: "mine/1",
+      links: 9,
+    })
+    await link(3)
+    await many.close()
+    expect(heads.map((head) => head["svc-tunnel-conn"]).toSorted()).toEqual(["0", "1", "2", "3"])
+    expect(new Set(heads.map((head) => head["svc-tunnel-instance"])).size).toBe(1)
+    expect(heads[0]).toMatchObject({
+      authorization: "Bearer svc_id_x",
+      "svc-tunnel-handle": "ada",
+      "svc-tunnel-client": "mine/1",
+      "svc-tunnel-local": "app.internal:3000",
+    })
+    const one = connectTunnel({ key: "svc_id_x", edge: () => url, handler: () => {}, links: 0 })
+    await link(4)
+    await one.ready
+    await one.close()
+    expect(heads).toHaveLength(5)
+    expect(["svc-tunnel-handle" in heads[4]!, "svc-tunnel-local" in heads[4]!]).toEqual([false, false])
     stop()
   })
 })

@@ -180,6 +180,42 @@ layer(world, { timeout: "90 seconds" })("a link", (it) => {
     }),
   )
 
+  it.effect("is refused with the reason, and takes no lease then", () =>
+    Effect.gen(function* () {
+      const { handle, key } = yield* prepared("emmy")
+      const failed = yield* prepared("sofia")
+      yield* (yield* Writes)`update identity set status = 'failed' where canonical = ${failed.handle}`
+      yield* withEdge((port) =>
+        Effect.gen(function* () {
+          const dial = (fields: ReadonlyArray<string>, upgrade: string = upgradeToken) =>
+            Effect.promise(() =>
+              Public.sendRaw(
+                port,
+                `${[`GET ${path} HTTP/1.1`, "Host: connect.tunnel.localhost", "Connection: Upgrade", `Upgrade: ${upgrade}`, ...fields].join("\r\n")}\r\n\r\n`,
+                /"code":|101/,
+              ),
+            )
+          const bearer = (token: string) => `Authorization: Bearer ${token}`
+          for (const [fields, upgrade, status, code] of [
+            [[bearer(key)], "idt/2", 426, "tunnel_client_outdated"],
+            [[], upgradeToken, 401, "unauthenticated"],
+            [["Authorization: Basic eDp5"], upgradeToken, 401, "unauthenticated"],
+            [[bearer(`${key}x`)], upgradeToken, 401, "unauthenticated"],
+            [[bearer(failed.key)], upgradeToken, 409, "identity_not_ready"],
+            [[bearer(key), `svc-tunnel-handle: ${failed.handle}`], upgradeToken, 403, "foreign_identity"],
+          ] as const) {
+            const answer = yield* dial(fields, upgrade)
+            expect([answer.slice(9, 12), /"code":"(\w+)"/.exec(answer)?.[1]]).toEqual([String(status), code])
+          }
+          expect([...(yield* linksOf(handle)), ...(yield* linksOf(failed.handle))]).toEqual([])
+          // An agent that says nothing of itself is accepted, and its second link on this edge is not.
+          expect(yield* dial([bearer(key)])).toMatch(/^HTTP\/1\.1 101 /)
+        }),
+      )
+      yield* (yield* Writes)`update identity set status = 'ready' where canonical = ${failed.handle}`
+    }),
+  )
+
   it.effect("whose removal the actor was not notified of is reported by the sweep of another edge", () =>
     Effect.gen(function* () {
       const { id, handle, actor } = yield* prepared("grace")

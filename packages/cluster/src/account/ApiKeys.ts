@@ -40,10 +40,9 @@ export const roomForKey = Effect.fnUntraced(function* (sql: Sql, org: string, at
   const [live] = yield* sql<{ n: number }>`
     select count(*)::int as n from api_key
     where org_id = ${org} and revoked_at is null and (expires_at is null or expires_at > ${at})`
-  const n = live?.n ?? 0
-  if (n >= keysAtMost) {
+  if (live!.n >= keysAtMost) {
     return yield* new KeyQuotaExhausted({
-      detail: `The account has ${n} live keys; at most ${keysAtMost} may be live at a time.`,
+      detail: `The account has ${live!.n} live keys; at most ${keysAtMost} may be live at a time.`,
     })
   }
 })

@@ -109,7 +109,7 @@ const make = Effect.gen(function* () {
       select now.xmin::text as horizon, e.org_id, e.identity_id
       from (select pg_snapshot_xmin(pg_current_snapshot()) as xmin) now
       left join (select distinct org_id, identity_id from event where xid >= ${since ?? null}::xid8) e on true`
-    horizon = rows[0]?.horizon ?? since
+    horizon = rows[0]!.horizon
     // This is the first check since there are subscribers, so earlier changes may have been missed.
     if (since === undefined) return subscribers.wakeSubscribers()
     const keys = new Set(rows.flatMap(({ org_id, identity_id }) => [org_id, identity_id]))

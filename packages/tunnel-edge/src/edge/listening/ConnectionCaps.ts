@@ -18,7 +18,7 @@ export const make = ({ perClient, inAll }: Caps) => {
     if (client === undefined) return
     counted.delete(socket)
     all--
-    const left = (clients.get(client) ?? 1) - 1
+    const left = clients.get(client)! - 1
     if (left > 0) clients.set(client, left)
     else clients.delete(client)
   }

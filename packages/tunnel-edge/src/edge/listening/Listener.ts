@@ -2,7 +2,7 @@
  * The public port. The first byte distinguishes cleartext from TLS, and the server name in the ClientHello (SNI)
  * selects TLS passthrough before anything is decrypted.
  */
-import { createServer, type Server, type Socket } from "node:net"
+import { type AddressInfo, createServer, type Server, type Socket } from "node:net"
 import { createServer as createSecureServer, type Server as SecureServer } from "node:tls"
 import { isWithin, type Networks } from "@svc/cluster/net/ClientNetwork"
 import { readHeader } from "@svc/cluster/net/ProxiedSocket"
@@ -113,7 +113,6 @@ export const listen = (
       resume(Effect.fail(new EdgeListenFailed({ message: `The edge cannot listen on ${host}:${port}: ${message}` }))),
     )
     server.listen({ host, port, reusePort: shares }, () => {
-      const bound = server.address()
-      resume(Effect.succeed(typeof bound === "object" && bound !== null ? bound.port : port))
+      resume(Effect.succeed((server.address() as AddressInfo).port))
     })
   })
