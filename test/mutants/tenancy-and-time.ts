@@ -46,8 +46,8 @@ export const tenancyAndTime: Mutants = {
   },
   "one-key-too-many": {
     file: "cluster/src/account/ApiKeys.ts",
-    from: "if (n >= keysAtMost) {",
-    to: "if (n > keysAtMost) {",
+    from: "if (live!.n >= keysAtMost) {",
+    to: "if (live!.n > keysAtMost) {",
     bug: "an account has one live key more than allowed",
     tests: ["account/key-quota"],
   },

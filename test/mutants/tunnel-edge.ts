@@ -223,7 +223,7 @@ export const tunnelEdge: Mutants = {
     file: "tunnel-edge/src/edge/links/Peers.ts",
     from: '      socket.once("close", giveUp)\n',
     to: "",
-    bug: "requests wait for ever for another edge that closes the connection, for example because the clocks differ",
+    bug: "requests wait without end for another edge that closes the connection, for example because the clocks differ",
     tests: ["tunnel/peers"],
   },
   "probe-of-peer-without-end": {
@@ -253,5 +253,26 @@ export const tunnelEdge: Mutants = {
     to: "",
     bug: "TCP ports and TLS passthrough work on after the transfer of the day is used up",
     tests: ["tunnel/raw-connections"],
+  },
+  "draining-link-cut": {
+    file: "tunnel-edge/src/agent/Agent.ts",
+    from: "!(replaced && link.mux.streams.size === 0)",
+    to: "!replaced",
+    bug: "requests in flight are cut when their edge drains and the agent has another link",
+    tests: ["tunnel/agent"],
+  },
+  "early-bytes-lost": {
+    file: "tunnel-edge/src/agent/LocalEnd.ts",
+    from: "      for (const bytes of early.splice(0)) incoming(bytes)\n",
+    to: "",
+    bug: "what a client sends before the local connection is open never arrives",
+    tests: ["tunnel/local-end"],
+  },
+  "link-of-identity-that-is-not-ready": {
+    file: "tunnel-edge/src/edge/links/LinkAttachment.ts",
+    from: 'if (standing.status !== "ready")',
+    to: 'if (standing.status === "deleting")',
+    bug: "an agent of an Identity that failed holds a Tunnel",
+    tests: ["tunnel/leases"],
   },
 }

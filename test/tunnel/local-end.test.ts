@@ -16,16 +16,17 @@ afterEach(() => ended.splice(0).forEach((end) => end()))
 /** A stream that records what is done to it. */
 const recorded = () => {
   const did: Array<string> = []
-  const stream = {
+  const own = {
     isOpen: true,
     write: (bytes: Buffer) => (did.push(`write ${bytes}`), true),
     end: () => void did.push("end"),
     reset: (code: number, text = "") => {
-      stream.isOpen = false
+      own.isOpen = false
       did.push(`reset ${code} ${text}`.trim())
     },
     delivered: () => {},
-  } as unknown as MuxStream
+  }
+  const stream = own as unknown as MuxStream
   return {
     did,
     stream,
