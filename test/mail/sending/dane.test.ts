@@ -147,7 +147,72 @@ layer(foundation)("A server with TLSA records", (it) => {
   )
 })
 
+/** An answer with one question and these records of the same name. */
+const dns = (
+  { flags = 0x81a0, id = 1 }: { readonly flags?: number; readonly id?: number },
+  ...records: ReadonlyArray<readonly [type: number, data: ReadonlyArray<number>, kind?: number]>
+) => {
+  const question = [1, 97, 0, 0, 1, 0, 1]
+  const head = [id >> 8, id & 0xff, flags >> 8, flags & 0xff, 0, 1, 0, records.length, 0, 0, 0, 0]
+  const answers = records.flatMap(([type, data, kind = 1]) =>
+    [0xc0, 12, type >> 8, type & 0xff, 0, kind, 0, 0, 0, 60, data.length >> 8, data.length & 0xff].concat(data),
+  )
+  return Buffer.from([...head, ...question, ...answers])
+}
+
 describe("The DNS parser", () => {
+  test("reads records of the requested type, and the flags", () => {
+    const a = [192, 0, 2, 1]
+    const aaaa = [0x20, 1, 0x0d, 0xb8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1]
+    const found = { id: 1, isTruncated: false, isSecure: true, code: 0, owner: "a", values: ["192.0.2.1"] }
+    const none = { ...found, owner: undefined, values: [] }
+    const read = (message: Buffer, type: Message.Type = "A") => Message.answer(message, type)
+    expect(read(dns({}, [1, a]))).toEqual(found)
+    expect(read(dns({}, [28, aaaa]), "AAAA")).toEqual({ ...found, values: ["2001:db8:0:0:0:0:0:1"] })
+    expect(read(dns({}, [15, [0, 10, 0xc0, 12]]), "MX")).toEqual({
+      ...found,
+      values: [{ priority: 10, exchange: "a" }],
+    })
+    expect(read(dns({}, [52, [3, 1, 2, 7, 8]]), "TLSA")).toEqual({
+      ...found,
+      values: [{ usage: 3, selector: 1, matching: 2, data: Buffer.from([7, 8]) }],
+    })
+    // Another type or class is passed over.
+    expect(read(dns({}, [28, aaaa], [1, a, 3], [1, a]))).toEqual(found)
+    expect(read(dns({}, [28, aaaa]))).toEqual(none)
+    expect(read(dns({ flags: 0x8180 }, [1, a]))).toEqual({ ...found, isSecure: false })
+    expect(read(dns({ flags: 0x83a0 }))).toEqual({ ...none, isTruncated: true })
+    expect(read(dns({ flags: 0x81a3 }))).toEqual({ ...none, code: 3 })
+  })
+
+  test("reads no question, nothing that is cut off, and no name with a dot in a label", () => {
+    const whole = dns({}, [1, [192, 0, 2, 1]])
+    expect(Message.answer(dns({ flags: 0x01a0 }, [1, [192, 0, 2, 1]]), "A")).toBeUndefined()
+    for (let length = 0; length < whole.length; length++) {
+      expect(Message.answer(whole.subarray(0, length), "A"), `${length}`).toBeUndefined()
+    }
+    for (const name of [
+      [3, 97, 46, 98, 0],
+      [64, 97, 0],
+      [0x80, 97, 0],
+    ]) {
+      expect(Message.answer(dns({}, [15, [0, 10, ...name]]), "MX"), `${name}`).toBeUndefined()
+    }
+  })
+
+  test("asks for names whose labels have 1 to 63 characters, 253 in all", () => {
+    const label = "a".repeat(63)
+    const long = [label, label, label, "a".repeat(61)].join(".")
+    for (const name of ["a.example", "a.example.", label, long]) expect(Message.question(1, name, "A")).toBeDefined()
+    for (const name of ["", ".", "a..b", `${label}a`, `${long}a`, "a b", "ä"]) {
+      expect(Message.question(1, name, "A"), name).toBeUndefined()
+    }
+    // The recursion and AD flags, the name, TLSA, IN, and EDNS with 1,232 bytes.
+    expect(Message.question(0x1234, "a.b.", "TLSA")?.toString("hex")).toBe(
+      "1234012000010000000000010161016200" + "00340001" + "00002904d0000000000000",
+    )
+  })
+
   test("accepts any bytes without throwing", () => {
     const types = fc.constantFrom<Message.Type>("A", "AAAA", "MX", "TLSA")
     const head = Buffer.from([0, 1, 0x81, 0xa0, 0, 1, 0, 2, 0, 0, 0, 0])
