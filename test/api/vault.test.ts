@@ -43,6 +43,20 @@ describe("Secret", () => {
     expect((await call(service.base, "DELETE", "/api/vault/secrets/db.pass", { token: session })).status).toBe(404)
   })
 
+  it("is written only if it is absent with If-None-Match: *, and any other value is refused", async () => {
+    const once = (condition: string) => put("once", { value: "x" }, session, "", { "if-none-match": condition })
+    for (const condition of ['"1"', "**", ""]) {
+      const { status, body } = await once(condition)
+      expect([status, body.code, body.detail]).toEqual([
+        412,
+        "precondition_failed",
+        "The only valid If-None-Match of a write is *.",
+      ])
+    }
+    expect((await value("once")).status).toBe(404)
+    expect([(await once(" * ")).status, (await once("*")).status]).toEqual([201, 412])
+  })
+
   it("is not shown without an audit record, and is shown again when the log accepts records", async () => {
     await put("audited", { value: "hunter2" })
     let locked = () => {}

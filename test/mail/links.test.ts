@@ -57,6 +57,18 @@ describe("Link targets", () => {
     ).toEqual(["https://a.example/x", "https://b.example/y", "https://c.example/z"])
     expect(Links.ofText("https://en.example/wiki/A_(b)")[0]!.url).toBe("https://en.example/wiki/A_(b)")
     expect(Links.ofText("no link, www. nor ftp")).toEqual([])
+    const many = (count: number) => Array.from({ length: count }, (_, n) => `https://a.example/${n}`).join(" ")
+    expect([Links.ofText(many(100)).length, Links.ofText(many(101)).length]).toEqual([100, 100])
+  })
+
+  it("have at most 2,048 characters as shown and 4,096 as written", () => {
+    const of = (length: number) => "https://a.example/".padEnd(length, "x")
+    expect([Links.target(of(2_048), undefined), Links.target(of(2_049), undefined)]).toEqual([of(2_048), undefined])
+    const spaced = (length: number) => of(100) + " ".repeat(length - 100)
+    expect([Links.target(spaced(4_096), undefined), Links.target(spaced(4_097), undefined)]).toEqual([
+      of(100),
+      undefined,
+    ])
   })
 })
 
@@ -186,6 +198,42 @@ describe("Invisible text", () => {
       "\u0645\u06cc\u200c\u062e\u0648\u0627\u0647\u0645 \ud83d\udc68\u200d\ud83d\udcbb",
     )
   })
+})
+
+describe("A font size", () => {
+  it.each([
+    ["4.9px", false],
+    ["5px", true],
+    ["5", true],
+    ["3.7pt", false],
+    ["3.8pt", true],
+    ["0.3rem", false],
+    ["0.4rem", true],
+    ["0.3em", false],
+    ["0.4em", true],
+    ["31%", false],
+    ["32%", true],
+    ["0.6ex", false],
+    ["0.7ch", true],
+    ["xx-small", true],
+    ["smaller", true],
+    ["large", true],
+  ])("of %s is legible: %s", (size, isLegible) =>
+    expect(fromHtml(`<div style='font-size:${size}'>x</div>`)).toBe(isLegible ? "x" : ""),
+  )
+
+  it.each([
+    ["smaller", 0.4, true],
+    ["smaller", 0.37, false],
+    ["x-small", 0.5, true],
+    ["xx-small", 0.49, false],
+    ["small", 0.39, true],
+    ["x-large", 0.32, true],
+  ])("of %s is the one that a part of it in em refers to: %s", (outer, inner, isLegible) =>
+    expect(fromHtml(`<div style='font-size:${outer}'><b style='font-size:${inner}em'>x</b></div>`)).toBe(
+      isLegible ? "x" : "",
+    ),
+  )
 })
 
 describe("The text of HTML", () => {

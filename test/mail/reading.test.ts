@@ -185,6 +185,11 @@ it("a file name in a response contains no path", () => {
   expect(safeName(".htaccess ")).toBe("htaccess")
   expect(safeName("a\r\nb\u0000\u202e\u2066c")).toBe("a__b___c")
   expect(safeName(`${"x".repeat(1_000)}.tar.gz`)).toMatch(/^x{147}\.gz$/)
+  // An ending of more than 11 characters is no extension.
+  expect(safeName(`${"x".repeat(1_000)}.${"y".repeat(11)}`)).toBe(`${"x".repeat(138)}.${"y".repeat(11)}`)
+  expect(safeName(`${"x".repeat(1_000)}.${"y".repeat(12)}`)).toBe("x".repeat(150))
+  expect([safeName("x".repeat(150)), safeName("x".repeat(151))]).toEqual(["x".repeat(150), "x".repeat(150)])
+  expect(disposition("é'(1)*.txt")).toBe(`attachment; filename="__(1)_.txt"; filename*=UTF-8''%C3%A9%27%281%29_.txt`)
   expect(disposition(null)).toBe("attachment")
   expect(disposition("...")).toBe("attachment")
   expect(disposition('a"b;c.txt')).toBe(`attachment; filename="a_b_c.txt"; filename*=UTF-8''a_b%3Bc.txt`)

@@ -1,4 +1,5 @@
 /** Limits of tool results for messages and conversations, and how to read the rest. */
+import { encode, slice } from "@svc/api/mail/TextSlice"
 import { bounded, contentBytes } from "@svc/api/mcp/BoundedResult"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { call, makeIdentity, signUp } from "../harness/Client.ts"
@@ -26,6 +27,27 @@ const small = {
   links: [{ url: "https://example.org/", text: "here", deceptive: false }],
   headers: [{ name: "Subject", value: "Re: come?" }],
 }
+
+describe("A slice of text", () => {
+  const text = encode("aé\u{1f600}b")
+  it.each([
+    [0, 1, "a", 1],
+    [0, 2, "a", 1],
+    [0, 3, "aé", 3],
+    [1, 2, "é", 3],
+    // An offset within a character begins with the character, and a limit below one character returns it whole.
+    [2, 2, "é", 3],
+    [2, 1, "é", 3],
+    [5, 4, "\u{1f600}", 7],
+    [3, 1, "\u{1f600}", 7],
+    [3, 0, "", 3],
+    [7, 9, "b", 8],
+    [8, 9, "", 8],
+    [99, 9, "", 8],
+  ])("from byte %i of at most %i bytes is %j", (from, limit, shown, end) => {
+    expect(slice(text, from, limit)).toEqual({ text: shown, end, size: bytes(shown) })
+  })
+})
 
 describe("svc_email_get", () => {
   it("returns a small message whole with its HTML and headers", () => {

@@ -187,4 +187,25 @@ export const refusals: Mutants = {
     bug: "a browser that ends its own session keeps the cookie, and ending another session signs it out",
     tests: ["api/account"],
   },
+  "denial-recorded-twice": {
+    file: "api/src/oauth/Authorize.ts",
+    from: "if (yield* requests.close(request.id, caller.credentialId))\n",
+    to: "yield* requests.close(request.id, caller.credentialId)\n",
+    bug: "the audit log shows a second denial of a request that was decided before",
+    tests: ["oauth/authorize"],
+  },
+  "another-users-request-continued": {
+    file: "api/src/oauth/Authorize.ts",
+    from: 'if (query.get("as") === "other")',
+    to: 'if (query.get("as") === "another")',
+    bug: "a person who wants to connect an app as another user is asked as the present one again",
+    tests: ["oauth/authorize"],
+  },
+  "slice-within-character": {
+    file: "api/src/mail/TextSlice.ts",
+    from: "  while (isInner(begin)) begin--\n",
+    to: "",
+    bug: "an agent that continues to read a message gets a replacement character in place of a letter",
+    tests: ["mcp/bounds"],
+  },
 }

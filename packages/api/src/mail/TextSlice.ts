@@ -16,8 +16,8 @@ interface TextSlice {
 export const slice = (bytes: Uint8Array, from: number, limit: number): TextSlice => {
   const isInner = (at: number) => at > 0 && at < bytes.length && (bytes[at]! & 0xc0) === 0x80
   let begin = Math.min(from, bytes.length)
-  let end = Math.min(begin + limit, bytes.length)
   while (isInner(begin)) begin--
+  let end = Math.min(begin + limit, bytes.length)
   while (isInner(end)) end--
   // A limit below one character would never make progress.
   if (end <= begin && begin < bytes.length && limit > 0) {
