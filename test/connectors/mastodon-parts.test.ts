@@ -1,7 +1,6 @@
 /** What the Mastodon platform makes of responses that no ordinary server sends. Its requests are answered in memory. */
-import { CredentialRefused, type PlatformFailure, PlatformUnreachable } from "@svc/cluster/connectors/platforms/Failure"
-import type { PlatformResponse } from "@svc/cluster/connectors/platforms/PlatformHttp"
-import type { PlatformContext, Session } from "@svc/cluster/connectors/platforms/Platform"
+import { CredentialRefused, PlatformUnreachable } from "@svc/cluster/connectors/platforms/Failure"
+import type { Session } from "@svc/cluster/connectors/platforms/Platform"
 import * as Authorization from "@svc/cluster/connectors/platforms/mastodon/Authorization"
 import { calling, document } from "@svc/cluster/connectors/platforms/mastodon/Client"
 import * as Credentials from "@svc/cluster/connectors/platforms/mastodon/Credentials"
@@ -9,40 +8,9 @@ import * as Discovery from "@svc/cluster/connectors/platforms/mastodon/Discovery
 import { describe, expect, it } from "@effect/vitest"
 import { Clock, Effect, Redacted } from "effect"
 import { TestClock } from "effect/testing"
+import { type Respond, service, visiting } from "./mastodon/RecordedCalls.ts"
 
-interface Sent {
-  readonly url: string
-  readonly method: string
-  readonly headers: Readonly<Record<string, string>>
-  readonly body: string
-}
-type Respond = (sent: Sent) => { status?: number; body?: unknown; headers?: Record<string, string> } | PlatformFailure
-
-/** The services of a call, with the requests that it sent. */
-const visiting = (respond: Respond) => {
-  const sent: Array<Sent> = []
-  const forgotten: Array<string> = []
-  const request = (url: string | URL, { method = "GET", headers = {}, body }: any = {}) =>
-    Effect.suspend((): Effect.Effect<PlatformResponse, any> => {
-      const one = { url: String(url), method, headers, body: body === undefined ? "" : Buffer.from(body).toString() }
-      sent.push(one)
-      const found = respond(one)
-      if ("_tag" in found) return Effect.fail(found)
-      const text = typeof found.body === "string" ? found.body : JSON.stringify(found.body ?? {})
-      return Effect.succeed({
-        status: found.status ?? 200,
-        headers: new Headers(found.headers),
-        body: Buffer.from(text),
-      })
-    })
-  const visit = {
-    http: { request },
-    registrations: { forget: (service: string) => Effect.sync(() => void forgotten.push(service)) },
-  } as unknown as PlatformContext
-  return { visit, sent, forgotten, http: visit.http }
-}
 const unreachable = new PlatformUnreachable({ message: "down" })
-const service = "https://social.example"
 
 describe("a call of a Mastodon server", () => {
   const failing = (status: number, body: unknown) =>

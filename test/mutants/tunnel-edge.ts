@@ -261,18 +261,25 @@ export const tunnelEdge: Mutants = {
     bug: "requests in flight are cut when their edge drains and the agent has another link",
     tests: ["tunnel/agent"],
   },
-  "early-bytes-lost": {
-    file: "tunnel-edge/src/agent/LocalEnd.ts",
-    from: "      for (const bytes of early.splice(0)) incoming(bytes)\n",
-    to: "",
-    bug: "what a client sends before the local connection is open never arrives",
-    tests: ["tunnel/local-end"],
-  },
   "link-of-identity-that-is-not-ready": {
     file: "tunnel-edge/src/edge/links/LinkAttachment.ts",
     from: 'if (standing.status !== "ready")',
     to: 'if (standing.status === "deleting")',
     bug: "an agent of an Identity that failed holds a Tunnel",
     tests: ["tunnel/leases"],
+  },
+  "former-stream-keeps-connection": {
+    file: "tunnel-edge/src/edge/http/PublicHttp.ts",
+    from: "    this.uncouple()\n    this.settle(this.front.reroute",
+    to: "    this.settle(this.front.reroute",
+    bug: "the stream of a failed route goes on to act on a connection that moved to another one",
+    tests: ["tunnel/public-socket"],
+  },
+  "cleartext-on-tls-port": {
+    file: "tunnel-edge/src/edge/listening/Listener.ts",
+    from: 'if (clear) return events.http(socket, "http", chunk)',
+    to: 'return events.http(socket, "http", chunk)',
+    bug: "an edge with a certificate answers requests without TLS in Production",
+    tests: ["tunnel/public-socket", "tunnel/tls"],
   },
 }

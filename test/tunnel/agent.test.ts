@@ -130,6 +130,8 @@ describe("an agent", () => {
     first.goaway(goaway.drain)
     const second = await link(1)
     await second.taken()
+    // The agent looks at the old link every 50 ms. Its timer started earlier, so it fires before this one.
+    await new Promise((resolve) => setTimeout(resolve, 110))
     expect([stream.isOpen, closes]).toEqual([true, []])
     requests.get("/slow")!.end("done")
     await eventually(
