@@ -2,6 +2,10 @@
 import type { Standing } from "@svc/cluster/tunnel/TunnelQueries"
 import { RateLimited, Unavailable } from "@svc/domain/problems/Problem"
 import type { TunnelSettings } from "@svc/domain/tunnel/Tunnel"
+import { clockSkewSeconds } from "@svc/cluster/proof/AgentRequests"
+import { signatureSeconds } from "@svc/domain/proof/RequestSignature"
+import { makeMemory } from "@svc/tunnel-edge/edge/routing/Callers"
+import * as PasswordThrottle from "@svc/tunnel-edge/edge/routing/PasswordThrottle"
 import type { Client } from "@svc/tunnel-edge/edge/http/ConnectionContext"
 import { reset } from "@svc/tunnel-edge/protocol/Manifest"
 import { Effect } from "effect"
@@ -283,4 +287,41 @@ it("a request is routed again after the cached name is dropped, and a failure ha
     [reset.protocol, "tunnel_link_lost"],
     [reset.internal, "tunnel_link_lost"],
   ])
+})
+
+describe("the memory of an edge", () => {
+  it("has 100,000 signed requests of a Tunnel; further ones are refused until earlier ones expire", () => {
+    const memory = makeMemory()
+    const most = 100_000
+    const taken = new Set(Array.from({ length: most }, (_, n) => memory.take("ada", String(n), 0, 0)))
+    expect([...taken]).toEqual(["new"])
+    expect([memory.take("ada", "more", 0, 0), memory.take("ada", "0", 0, 0)]).toEqual(["full", "repeated"])
+    // Other Tunnels are not affected.
+    expect([memory.take("bob", "more", 0, 0), memory.take("bob", "more", 0, 0)]).toEqual(["new", "repeated"])
+    // A signature is accepted for a minute and a difference of the clocks, and remembered for as long.
+    const until = signatureSeconds + clockSkewSeconds
+    expect([memory.take("ada", "more", until, until), memory.take("ada", "0", 0, until)]).toEqual(["full", "repeated"])
+    expect([memory.take("ada", "more", until, until + 1), memory.take("ada", "0", until, until + 1)]).toEqual([
+      "new",
+      "new",
+    ])
+    expect(memory.take("ada", "more", until, until + 1)).toBe("repeated")
+  })
+
+  it("has 100,000 counters of wrong passwords, and drops the oldest one for another", () => {
+    let now = 0
+    const guesses = PasswordThrottle.make(() => now)
+    const guess = (client: string, times: number) => {
+      for (let n = 0; n < times; n++) guesses.failed("ada", client)
+    }
+    for (const client of ["first", "second"]) guess(client, 10)
+    for (let n = 2; n < 100_000; n++) guess(String(n), 1)
+    expect([guesses.brakedFor("ada", "first"), guesses.brakedFor("ada", "second")]).toEqual([60_000, 60_000])
+    guess("another", 1)
+    expect([guesses.brakedFor("ada", "first"), guesses.brakedFor("ada", "second")]).toEqual([0, 60_000])
+    // Counters whose minute is over make room first.
+    now = 60_000
+    guess("later", 10)
+    expect([guesses.brakedFor("ada", "second"), guesses.brakedFor("ada", "later")]).toEqual([0, 60_000])
+  })
 })
