@@ -2,7 +2,8 @@
 import { expect, layer } from "@effect/vitest"
 import { LookupFailed, Resolver } from "@svc/mail-gateway/mail/Resolver"
 import { Screening } from "@svc/mail-gateway/mail/Screening"
-import { Effect, Layer } from "effect"
+import { Timing } from "@svc/mail-gateway/Timing"
+import { Duration, Effect, Fiber, Layer } from "effect"
 import { TestClock } from "effect/testing"
 import { databaseLayer } from "../harness/Database.ts"
 
@@ -56,6 +57,21 @@ layer(listed.pipe(Layer.provide([lists, databaseLayer])))("A client", (it) => {
       const { isListed } = yield* Screening
       const all = ["203.0.113.1", "203.0.113.2", "203.0.113.3", "203.0.113.4"]
       expect(yield* Effect.forEach(all, isListed)).toEqual([true, false, false, false])
+    }),
+  )
+})
+
+const silent = Layer.succeed(Resolver, { lookup: () => Effect.never })
+layer(listed.pipe(Layer.provide([silent, databaseLayer])))("A block list that does not respond", (it) => {
+  it.effect("lists nobody, and is waited for no longer than its timeout", () =>
+    Effect.gen(function* () {
+      const { isListed } = yield* Screening
+      const asked = yield* Effect.forkChild(isListed("203.0.113.1"))
+      yield* Effect.yieldNow
+      yield* TestClock.adjust(Duration.toMillis(Timing.blockList) - 1)
+      expect(asked.pollUnsafe()).toBeUndefined()
+      yield* TestClock.adjust(1)
+      expect(yield* Fiber.join(asked)).toBe(false)
     }),
   )
 })

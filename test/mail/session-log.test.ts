@@ -2,7 +2,8 @@
 import { Effect, Logger, References } from "effect"
 import type { SMTPServerSession } from "smtp-server"
 import * as SessionLog from "@svc/mail-gateway/mail/smtp/SessionLog"
-import { expect, it } from "vitest"
+import { Timing } from "@svc/mail-gateway/Timing"
+import { afterEach, expect, it, vi } from "vitest"
 
 it("the log entry of a session counts accepted, deferred and refused recipients and messages", () => {
   const entries: Array<unknown> = []
@@ -26,4 +27,36 @@ it("the log entry of a session counts accepted, deferred and refused recipients 
       messages: { accepted: 1, deferred: 1, refused: 2 },
     },
   ])
+})
+
+afterEach(() => void vi.useRealTimers())
+
+it("the log entry of a session says who ended it and why", () => {
+  vi.useFakeTimers({ toFake: ["Date"] })
+  const entries: Array<unknown> = []
+  const logger = Logger.make(({ fiber }) => entries.push(fiber.getRef(References.CurrentLogAnnotations)["ended"]))
+  const log = SessionLog.make((line) => Effect.runSync(Effect.provide(line, Logger.layer([logger]))))
+  const session = { id: "one", remoteAddress: "192.0.2.1", secure: true } as SMTPServerSession
+  const ended = (...acts: ReadonlyArray<() => void>) => {
+    log.begin(session)
+    for (const act of acts) act()
+    log.end(session)
+    // A session ends once, and nothing is noted of one that is not open.
+    log.end(session)
+    log.recipient(session, null)
+    log.message(session, null)
+    log.ending(session, "too_large")
+    return entries.splice(0)
+  }
+  const after = (millis: number) => () => void vi.setSystemTime(Date.now() + millis)
+  const idle = Timing.smtpIdleMillis
+  expect(ended()).toEqual(["left"])
+  expect(ended(after(idle - 1))).toEqual(["left"])
+  expect(ended(after(idle))).toEqual(["idle"])
+  for (const reply of [() => log.recipient(session, null), () => log.message(session, null)]) {
+    expect(ended(after(idle - 1), reply, after(idle - 1))).toEqual(["left"])
+    expect(ended(reply, after(idle))).toEqual(["idle"])
+  }
+  expect(ended(() => log.ending(session, "data_too_slow"), after(idle))).toEqual(["data_too_slow"])
+  expect(ended(() => log.leaving(), after(idle))).toEqual(["shutdown"])
 })

@@ -267,4 +267,11 @@ export const mailGatewayImap: Mutants = {
     bug: "a mail program keeps reading after its credential was revoked",
     tests: ["mail/imap/listener"],
   },
+  "imap-removed-message-is-shorter": {
+    file: "mail-gateway/src/mail/imap/session/FetchCommand.ts",
+    from: "if (sent < to - from) return yield* new CutShort()",
+    to: "",
+    bug: "a mail program takes the next response for the content of a message that was removed",
+    tests: ["mail/imap/parts"],
+  },
 }

@@ -247,4 +247,11 @@ export const mailGatewaySending: Mutants = {
     bug: "a domain gets no more mail after some deliveries waited in vain for their turn",
     tests: ["mail/sending/destinations"],
   },
+  "policy-lost-by-a-failed-fetch": {
+    file: "mail-gateway/src/mail/sending/MtaSts.ts",
+    from: "policy: policy ?? valid,",
+    to: "policy,",
+    bug: "an attacker who blocks the fetch of a policy lifts it",
+    tests: ["mail/sending/policies"],
+  },
 }

@@ -28,8 +28,8 @@ export const make = (most: number): Spools => {
       taken += size
       let isOpen = true
       const release = () => {
-        if (isOpen) taken -= size
         isOpen = false
+        taken -= size
       }
       const name = path.join(os.tmpdir(), `svc-append-${randomBytes(12).toString("hex")}`)
       const file = yield* attempt(async () => {
