@@ -117,6 +117,7 @@ describe("A socket of another server", () => {
     vi.advanceTimersByTime(2 * Timing.socketPingMillis)
     expect(silent.isOpen()).toBe(true)
     vi.advanceTimersByTime(Timing.socketPingMillis)
+    await vi.waitFor(() => expect(silent.isOpen()).toBe(false))
     expect(await silent.ended()).toBe("timeout")
     await vi.waitFor(() => expect(silent.seen.closed).toBe(true))
   })
