@@ -103,13 +103,6 @@ export const refusals: Mutants = {
     bug: "a claim whose process has ended is not decided",
     tests: ["mail/agents"],
   },
-  "held-last-attempt-closed": {
-    file: "cluster/src/mail/sending/outbox/OutboxRecords.ts",
-    from: 'const isOpen = outcomes.some(({ state }) => state === "held") || settled',
-    to: "const isOpen = settled",
-    bug: "mail that a stop held back during its last attempt is never sent",
-    tests: ["sending/attempts"],
-  },
   "stream-position-ignored": {
     file: "sdk/src/Events.ts",
     from: 'if (frame.data !== "" || frame.id !== undefined) yield frame',

@@ -39,7 +39,7 @@ export const staleHolders: Mutants = {
   },
   "mail-status-of-any-version": {
     file: "cluster/src/mail/MailSettings.ts",
-    from: 'return yield* refuse("The mail status", version)',
+    from: 'return yield* refuse("The mail status", before.version)',
     to: "yield* Effect.void",
     bug: "a change of the mail status overwrites a newer version in spite of If-Match",
     tests: ["api/representations"],

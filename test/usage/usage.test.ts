@@ -294,11 +294,8 @@ describe("Counts in memory", () => {
   it.effect("are stored by the next attempt after a refusal, and not repeated after an unknown outcome", () =>
     Effect.gen(function* () {
       const refused = sqlError("23503")
-      const { statements, count } = yield* counters(
-        sqlError("57P01"),
-        ...[refused, refused, undefined],
-        ...[refused, refused, refused],
-      )
+      const lost = sqlError("57P01")
+      const { statements, count } = yield* counters(lost, refused, refused, undefined, refused, refused, refused)
       const flushed = (name: string, expected: number) => {
         count(name)
         return Effect.map(TestClock.adjust(Timing.usageFlush), () => {

@@ -78,7 +78,7 @@ const setDisclosure = Effect.fnUntraced(function* (
   const { sql, identity, at } = write
   const [before] = yield* sql<{ version: number }>`
     select disclosure_version as version from mailbox where identity_id = ${identity.id}`
-  const version = before?.version ?? 0
+  const { version } = before!
   if (!matches(change.if_version, version)) return yield* refuse("The AI disclosure", version)
   yield* commit(
     write,
@@ -99,7 +99,7 @@ const turn = (gate: SendingGate["Service"]) =>
     change: { readonly org_id: string; readonly patch: MailPatch; readonly if_version: IfVersion },
   ) {
     const { sql, identity, at, by } = write
-    const [before] = yield* sql<{
+    const [row] = yield* sql<{
       version: number
       stopped: boolean
       approval: MailStatus["approval"]
@@ -107,19 +107,19 @@ const turn = (gate: SendingGate["Service"]) =>
     }>`
       select switch_version as version, stopped_at is not null as stopped, approval, tag_folders
       from mailbox where identity_id = ${identity.id}`
-    const version = before?.version ?? 0
-    if (!matches(change.if_version, version)) return yield* refuse("The mail status", version)
-    const { outgoing, approval = before?.approval, tag_folders = before?.tag_folders ?? false } = change.patch
-    const stop = outgoing === undefined ? before?.stopped === true : outgoing === "stopped"
-    const turned = before?.stopped !== stop
-    const tagsTurned = tag_folders !== before?.tag_folders
-    if (turned || tagsTurned || approval !== before?.approval) {
+    // A ready Identity has a Mailbox.
+    const before = row!
+    if (!matches(change.if_version, before.version)) return yield* refuse("The mail status", before.version)
+    const { outgoing, approval = before.approval, tag_folders = before.tag_folders } = change.patch
+    const stop = outgoing === undefined ? before.stopped : outgoing === "stopped"
+    const turned = before.stopped !== stop
+    if (turned || tag_folders !== before.tag_folders || approval !== before.approval) {
       const reason = change.patch.reason ?? null
       yield* commit(
         write,
         sql`
         changed as (
-          update mailbox set switch_version = switch_version + 1, approval = ${approval ?? "none"}::text,
+          update mailbox set switch_version = switch_version + 1, approval = ${approval}::text,
               tag_folders = ${tag_folders}::boolean
             ${
               turned

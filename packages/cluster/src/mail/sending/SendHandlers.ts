@@ -87,7 +87,7 @@ const send = Effect.fnUntraced(function* (
   if (verdict.known !== null) {
     const known: Acceptance = {
       status: verdict.known === "awaiting_approval" ? "awaiting_approval" : "queued",
-      message_id_header: verdict.known_id ?? mail.message_id_header,
+      message_id_header: verdict.known_id!,
     }
     return known
   }
@@ -106,7 +106,7 @@ const send = Effect.fnUntraced(function* (
   const stored = yield* departures.store({
     write,
     mail,
-    recipient: recipients[0]?.address ?? "",
+    recipient: recipients[0]!.address,
     rows: yield* rowsOf(recipients),
     answers: command.answers,
     draftVersion: command.draft_version,

@@ -65,7 +65,7 @@ interface People {
 
 const invalid = (errors: ReadonlyArray<Violation>) =>
   new MessageInvalid({
-    detail: errors[0] === undefined ? "The message is not valid." : `${errors[0].message}.`,
+    detail: `${errors[0]!.message}.`,
     errors: errors.slice(0, 20),
   })
 

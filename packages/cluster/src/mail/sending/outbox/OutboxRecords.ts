@@ -143,7 +143,7 @@ const recordOne = (sql: Sql) =>
       { as: "raised_bounced" },
     )}
     select (select count(*) from queued)::int + (select count(*) from queued_raised_bounced)::int as queued`
-    return (row?.queued ?? 0) > 0
+    return row!.queued > 0
   })
 
 /**
