@@ -28,7 +28,6 @@ import { LookupFailed, Resolver } from "@svc/mail-gateway/mail/Resolver"
 import { ConfigProvider, Effect, identity, Layer, References, Scope } from "effect"
 import { freePort, portRange } from "./Ports.ts"
 import { closeScope, makeDatabase } from "./Database.ts"
-import { patience } from "./Patience.ts"
 import { unlimited } from "./Unlimited.ts"
 
 /** Public DNS without any name, so that no test depends on the network. */
@@ -100,24 +99,6 @@ export const startService = async (options: ServiceOptions = {}) => {
   }
 }
 
-export type TestService = Awaited<ReturnType<typeof startService>>
+export { eventually } from "./Eventually.ts"
 
-/**
- * Waits for a condition. Polls at growing intervals, a seventh of the elapsed time, so that long waits leave the
- * machine to other work. Tests never wait for a fixed time.
- */
-export const eventually = async <A>(
-  read: () => Promise<A>,
-  holds: (value: A) => boolean,
-  seconds = patience / 1000,
-): Promise<A> => {
-  const began = Date.now()
-  while (true) {
-    const value = await read()
-    if (holds(value)) return value
-    const elapsed = Date.now() - began
-    if (elapsed > seconds * 1000)
-      throw new Error(`did not come about in ${seconds} s; last seen: ${JSON.stringify(value)}`)
-    await new Promise((resolve) => setTimeout(resolve, Math.min(Math.max(elapsed / 7, 10), 200)))
-  }
-}
+export type TestService = Awaited<ReturnType<typeof startService>>

@@ -4,7 +4,7 @@ import { connectTunnel } from "@svc/tunnel-edge/agent/Agent"
 import { type Link, type LinkEvents, makeLink } from "@svc/tunnel-edge/protocol/Link"
 import { goaway, kind, reset, upgradeToken, version } from "@svc/tunnel-edge/protocol/Manifest"
 import { describe, expect, it } from "vitest"
-import { eventually } from "../harness/Service.ts"
+import { eventually } from "../harness/Eventually.ts"
 
 const accept = (socket: Socket, events: Partial<LinkEvents> = {}): Link => {
   socket.write(`HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: ${upgradeToken}\r\n\r\n`)

@@ -8,7 +8,7 @@ import { kind, reset } from "@svc/tunnel-edge/protocol/Manifest"
 import type { MuxStream } from "@svc/tunnel-edge/protocol/Mux"
 import { afterEach, describe, expect, it } from "vitest"
 import { freePort } from "../harness/Ports.ts"
-import { eventually } from "../harness/Service.ts"
+import { eventually } from "../harness/Eventually.ts"
 
 const ended: Array<() => void> = []
 afterEach(() => ended.splice(0).forEach((end) => end()))

@@ -9,7 +9,7 @@ import { Timing } from "@svc/tunnel-edge/edge/Timing"
 import * as Peers from "@svc/tunnel-edge/edge/links/Peers"
 import type { Head } from "@svc/tunnel-edge/protocol/RequestHead"
 import { afterEach, describe, expect, it, vi } from "vitest"
-import { eventually } from "../harness/Service.ts"
+import { eventually } from "../harness/Eventually.ts"
 
 const ended: Array<() => void> = []
 afterEach(() => {

@@ -12,7 +12,7 @@ import { describe, expect, it } from "@effect/vitest"
 import { Effect, Fiber, Layer } from "effect"
 import { TestClock } from "effect/testing"
 import { freePort } from "../harness/Ports.ts"
-import { eventually } from "../harness/Service.ts"
+import { eventually } from "../harness/Eventually.ts"
 
 const name = "ada"
 

@@ -9,7 +9,7 @@ import type { Route } from "@svc/tunnel-edge/edge/routing/Route"
 import { kind, reset } from "@svc/tunnel-edge/protocol/Manifest"
 import type { Head } from "@svc/tunnel-edge/protocol/RequestHead"
 import { afterEach, describe, expect, it } from "vitest"
-import { eventually } from "../harness/Service.ts"
+import { eventually } from "../harness/Eventually.ts"
 
 const ended: Array<() => void> = []
 afterEach(() => ended.splice(0).forEach((end) => end()))

@@ -12,7 +12,7 @@ import { kind, reset } from "@svc/tunnel-edge/protocol/Manifest"
 import { Effect } from "effect"
 import { describe, expect, it } from "vitest"
 import { freePort } from "../harness/Ports.ts"
-import { eventually } from "../harness/Service.ts"
+import { eventually } from "../harness/Eventually.ts"
 
 const name = "ada"
 
