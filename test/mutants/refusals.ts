@@ -201,4 +201,11 @@ export const refusals: Mutants = {
     bug: "an agent that continues to read a message gets a replacement character in place of a letter",
     tests: ["mcp/bounds"],
   },
+  "wrong-master-key-accepted": {
+    file: "cluster/src/sealing/Rotation.ts",
+    from: "yield* Effect.mapError(sealing.openCanary(canary!.sealed), () => (unknown.length > 0 ? missing(unknown) : wrongKey()))",
+    to: "yield* Effect.ignore(sealing.openCanary(canary!.sealed))",
+    bug: "a service starts with the key of another database, and no secret can be read",
+    tests: ["sealing/rotation"],
+  },
 }

@@ -93,6 +93,15 @@ describe("The usual form of a signature", () => {
   })
 })
 
+describe("A signature with an empty text", () => {
+  it.each(["keyid", "nonce"])("is left to the library if it is the %s", async (name) => {
+    const request = signed({ parameters: { [name]: "" } })
+    expect(PlainSignature.read(request)).toBeUndefined()
+    const found = name === "keyid" ? "unknown_key" : { origin, kid: "key", nonce: "", created: now }
+    expect(await outcome(request)).toEqual(found)
+  })
+})
+
 describe("A signature at the edge of its limits", () => {
   it.each<Part>([
     { parameters: { created: now - 70 } },

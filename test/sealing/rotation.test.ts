@@ -45,6 +45,25 @@ layer(databaseLayer)("changing the master key", (it) => {
       expect(yield* Effect.flip(rotate.pipe(withKeys(`b:${present}`)))).toMatchObject({ _tag: "MasterKeyMissing" })
     }),
   )
+
+  it.effect("is refused for a key that has the id of the present one, and changes nothing", () =>
+    Effect.gen(function* () {
+      const sql = yield* Unhurried
+      yield* rotate.pipe(withKeys(`b:${present},a:${former}`))
+      const sealed = sql`
+        select sealed from sealing_canary union all select sealed from service_key union all
+        select data_key from org order by 1`
+      const before = yield* sealed
+      expect(before.length).toBeGreaterThan(4)
+      for (const wrong of [`b:${former}`, `c:${present},b:${former}`, `b:${former},a:${former}`]) {
+        expect(yield* Effect.flip(rotate.pipe(withKeys(wrong)))).toMatchObject({
+          _tag: "MasterKeyMissing",
+          message: "SVC_MASTER_KEY is not the key this database was written with.",
+        })
+      }
+      expect(yield* sealed).toEqual(before)
+    }),
+  )
 })
 
 layer(Layer.provideMerge(Vault.layer, Layer.provideMerge(keys(former), databaseLayer)))(
