@@ -184,4 +184,11 @@ export const clusterAudit: Mutants = {
     bug: "svc audit verify accepts the log of another account",
     tests: ["audit/verify"],
   },
+  "owner-of-credential-looked-up-each-time": {
+    file: "cluster/src/audit/RefusedCredentials.ts",
+    from: "    known.set(digest, { until: now + knownMillis, owner })\n",
+    to: "",
+    bug: "each call with a rejected credential costs a statement",
+    tests: ["audit/refused-credentials"],
+  },
 }
