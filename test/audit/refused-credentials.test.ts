@@ -27,7 +27,9 @@ const recording = Effect.gen(function* () {
       RefusedCredentials.layer.pipe(
         Layer.provide([
           Layer.succeed(Reads, sql as unknown as Reads["Service"]),
-          Layer.mock(Audit)({ record: (act) => Effect.sync(() => void recorded.push(act)) }),
+          Layer.succeed(Audit, {
+            record: (act: Act) => Effect.sync(() => void recorded.push(act)),
+          } as unknown as Audit["Service"]),
         ]),
       ),
     ),
