@@ -78,7 +78,7 @@ describe("The bytes of a chunk", () => {
 })
 
 describe("An SMTP server with BDAT", () => {
-  const most = 10_000
+  const most = 300_000
   let server: Server
   let port: number
   const taken: Array<string> = []
@@ -95,7 +95,11 @@ describe("An SMTP server with BDAT", () => {
         hideENHANCEDSTATUSCODES: false,
         onData: (stream, session, done) => {
           const bytes: Array<Buffer> = []
-          stream.on("data", (more: Buffer) => bytes.push(more))
+          const receive = () => stream.on("data", (more: Buffer) => bytes.push(more))
+          // A slow receiver begins when the stream is full.
+          const wait = () => void (stream.writableNeedDrain ? receive() : setImmediate(wait))
+          if (session.envelope.mailFrom !== false && session.envelope.mailFrom.address.startsWith("slow")) wait()
+          else receive()
           stream.once("close", () => started.push("gone"))
           stream.once("end", () => {
             const text = Buffer.concat(bytes).toString("latin1")
@@ -157,6 +161,19 @@ describe("An SMTP server with BDAT", () => {
   it("treats nothing in a chunk as an end or a command, and removes no dot", async () => {
     const text = "..\r\n.\r\nRSET\r\nDATA\r\n.\r\nBDAT 1 LAST\r\n"
     expect(await exchange(`BDAT ${text.length} LAST\r\n${text}`)).toMatchObject({ codes: "250 221", taken: [text] })
+  })
+
+  it("waits for a receiver that is slower than the client, in one chunk and between chunks", async () => {
+    const text = "x".repeat(200_000)
+    const slow = envelope("b@example.org").replace("<a@", "<slow@")
+    for (const [chunks, replies] of [
+      [`BDAT ${text.length} LAST\r\n${text}`, "250"],
+      [`BDAT ${text.length}\r\n${text}BDAT 5 LAST\r\nafter`, "250 250"],
+    ] as const) {
+      const found = await exchange(`${chunks}${another}`, slow)
+      expect(found.codes).toBe(`${replies} 250 250 250 221`)
+      expect(found.taken.map(({ length }) => length)).toEqual([text.length + (replies === "250" ? 0 : 5), 5])
+    }
   })
 
   it("skips the bytes of a chunk without a transaction", async () => {
