@@ -223,6 +223,24 @@ describe("an IMAP session", () => {
     expect(text).toMatch(/^\* CAPABILITY .* IDLE /)
   })
 
+  it("offers compression after login until it is active, and returns where the compressed bytes begin", async () => {
+    const session = await open()
+    await session.feed(Buffer.from("a COMPRESS DEFLATE\r\n"))
+    expect(session.said()).toContain("a BAD Log in first.")
+    await session.feed(Buffer.from(`${login}b CAPABILITY\r\nc COMPRESS LZ4\r\n`))
+    expect(session.said()).toMatch(
+      /\* CAPABILITY .* COMPRESS=DEFLATE.*\r\nb OK [^]*c BAD Unknown compression algorithm\./,
+    )
+    const command = "d COMPRESS DEFLATE\r\n"
+    const turn = await session.feed(Buffer.from(`e NOOP\r\n${command}compressed`))
+    expect(turn).toEqual({ _tag: "Compress", at: `e NOOP\r\n${command}`.length })
+    expect(session.said()).toMatch(/d OK DEFLATE active\.\r\n$/)
+    session.forget()
+    await session.feed(Buffer.from(`${command}e CAPABILITY\r\n`))
+    expect(session.said()).toMatch(/^d NO \[COMPRESSIONACTIVE\] .*\r\n\* CAPABILITY /)
+    expect(session.said()).not.toContain("COMPRESS=DEFLATE")
+  })
+
   it("marks ancestors without a mailbox as the client's LIST version expects", async () => {
     const { text } = await converse(
       `${login}b CREATE x/y\r\nc LIST "" x\r\nd LIST "" x RETURN (CHILDREN)\r\ne ENABLE IMAP4rev2\r\nf LIST "" x\r\n`,
