@@ -5,6 +5,7 @@
 import { Unhurried } from "@svc/cluster/store/Database"
 import { Deferred, type Duration, Effect, Fiber } from "effect"
 import { TestClock } from "effect/testing"
+import { patience } from "./Patience.ts"
 
 type Lock = "exclusive" | "access exclusive"
 
@@ -37,7 +38,7 @@ export const whileLocked = <A, E, R>(table: string, effect: Effect.Effect<A, E, 
  */
 const closeWaiting = Effect.fnUntraced(function* (table: string, step: Duration.Input | undefined) {
   const sql = yield* Unhurried
-  const deadline = Date.now() + 20_000
+  const deadline = Date.now() + patience
   let next = Date.now()
   while (true) {
     const closed = yield* sql`

@@ -1,4 +1,4 @@
-/** Pipelined requests. */
+/** Connections: pipelined requests, and the wait for the next one. */
 import { createServer, type RequestListener } from "node:http"
 import { type AddressInfo, connect } from "node:net"
 import * as Connections from "@svc/api/http/Connections"
@@ -63,5 +63,16 @@ describe("Pipelined requests", () => {
     let served = 0
     const text = await sent(Connections.waitingAtMost + 2, () => void served++)
     expect([served, text]).toEqual([1, ""])
+  })
+})
+
+describe("A connection without requests", () => {
+  it("stays longer than a balancer keeps it, which is 60 s by default, and says so", async () => {
+    const server = Connections.bounded(createServer((_, response) => void response.end()))
+    servers.push(server)
+    await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve))
+    const { headers } = await fetch(`http://127.0.0.1:${(server.address() as AddressInfo).port}`)
+    expect(headers.get("keep-alive")).toBe("timeout=75")
+    expect(server.timeout).toBeGreaterThan(server.keepAliveTimeout)
   })
 })

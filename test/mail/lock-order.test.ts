@@ -60,7 +60,7 @@ layer(actors())("A Mailbox's row is locked before those of its folders and messa
           const waits = yield* Effect.forkChild(change(box))
           yield* waitUntil(
             sql<{ waiting: boolean }>`
-              select exists (select from pg_stat_activity where ${pid}::int = any(pg_blocking_pids(pid))) as waiting`,
+              select exists (select from pg_locks where not granted and ${pid}::int = any(pg_blocking_pids(pid))) as waiting`,
             ([row]) => row?.waiting === true,
             0,
           )

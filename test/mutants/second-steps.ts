@@ -219,6 +219,20 @@ export const secondSteps: Mutants = {
     bug: "a connection queues one request more than allowed",
     tests: ["http/connections"],
   },
+  "idle-connection-ends-first": {
+    file: "api/src/http/Connections.ts",
+    from: "  server.keepAliveTimeout = nextRequestMillis\n",
+    to: "",
+    bug: "the service closes an idle connection while a balancer sends a request over it, which answers 502",
+    tests: ["http/connections"],
+  },
+  "body-holds-shutdown": {
+    file: "api/src/http/Connections.ts",
+    from: "      if (!request.complete) socket.setTimeout(restOfBodyMillis)\n",
+    to: "",
+    bug: "a client that never sends the rest of its body holds up the shutdown for more than a minute",
+    tests: ["http/leaving"],
+  },
   "wait-outlasts-its-scope": {
     file: "api/src/mail/MessageWait.ts",
     from: "judgeNetwork(caller, source) ?? judgeScope(scope, caller, book)",

@@ -46,7 +46,7 @@ layer(actors())("a draft", (it) => {
             const late = yield* Effect.forkChild(Effect.flip(change))
             yield* waitUntil(
               sql<{ waiting: boolean }>`
-                select exists (select from pg_stat_activity where ${pid}::int = any(pg_blocking_pids(pid))) as waiting`,
+                select exists (select from pg_locks where not granted and ${pid}::int = any(pg_blocking_pids(pid))) as waiting`,
               ([row]) => row?.waiting === true,
               0,
             )
@@ -79,7 +79,7 @@ layer(actors())("a draft", (it) => {
           const sends = yield* Effect.forkChild(Effect.flip(ada.send(mail, { id: uuid, draftVersion: 1 })))
           yield* waitUntil(
             sql<{ waiting: boolean }>`
-              select exists (select from pg_stat_activity where ${pid}::int = any(pg_blocking_pids(pid))) as waiting`,
+              select exists (select from pg_locks where not granted and ${pid}::int = any(pg_blocking_pids(pid))) as waiting`,
             ([row]) => row?.waiting === true,
             0,
           )

@@ -18,6 +18,14 @@ export const waitingAtMost = 16
  */
 const stillMillis = 120_000
 
+/**
+ * How long a connection may wait for its next request. Balancers keep idle connections for 60 s by default (nginx, AWS), and a
+ * request that meets a connection at its end is lost, so the balancer has to be the one that ends it.
+ */
+const nextRequestMillis = 75_000
+/** How long the rest of a body may be silent after the response, so that a client that sends reads the response first. */
+const restOfBodyMillis = 5_000
+
 type Serve = () => void
 
 export const bounded = (server: Server): Server => {
@@ -26,6 +34,7 @@ export const bounded = (server: Server): Server => {
 
   const serve = (socket: Socket, request: IncomingMessage, response: ServerResponse) => {
     response.once("close", () => {
+      if (!request.complete) socket.setTimeout(restOfBodyMillis)
       const next = socket.destroyed ? undefined : lines.get(socket)?.shift()
       if (next === undefined) lines.delete(socket)
       else setImmediate(next)
@@ -45,5 +54,6 @@ export const bounded = (server: Server): Server => {
     else socket.destroy()
     return true
   }
+  server.keepAliveTimeout = nextRequestMillis
   return server.setTimeout(stillMillis)
 }
