@@ -54,6 +54,7 @@ describe("Incomplete body", () => {
     const still = (server: Server) => {
       server.requestTimeout = 0
       server.setTimeout(100)
+      server.keepAliveTimeout = 100
     }
     expect(await responsesOf(whenRead, half, still)).toMatch(/^HTTP\/1\.1 408 [^]*"code":"request_timeout"/)
     // An idle connection is closed without a response.

@@ -137,7 +137,7 @@ describe("A domain whose servers cannot be reached", () => {
     }),
   )
 
-  it.effect("keeps one pool for each server, and forgets idle ones above twenty", () =>
+  it.effect("keeps one pool for each server, and forgets those without a message above twenty", () =>
     Effect.gen(function* () {
       const all = Destinations.make()
       const one = yield* destinationOf(all, "a.example")
@@ -145,8 +145,12 @@ describe("A domain whose servers cannot be reached", () => {
       const first = pool("0")
       for (let n = 1; n <= 20; n++) pool(`${n}`)
       expect([pool("0") === first, one.pools.size]).toEqual([true, 21])
+      const sends = yield* Effect.forkChild(pool("7").transact({} as never), { startImmediately: true })
       pool("another")
-      expect([...one.pools.keys()]).toEqual(["another"])
+      expect([...one.pools.keys()]).toEqual(["7", "another"])
+      yield* Fiber.interrupt(sends)
+      for (let n = 8; n <= 27; n++) pool(`${n}`)
+      expect([...one.pools.keys()]).toEqual(["27"])
     }),
   )
 })

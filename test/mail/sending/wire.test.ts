@@ -206,7 +206,7 @@ describe("Replies of a mail server", () => {
     expect(read(...text)).toEqual({ replies, more })
   })
 
-  it.each(["150 x\r\n", "600 x\r\n", "25 x\r\n", "\r\n", "EHLO\r\n"])("%j are no replies", (text) => {
+  it.each(["150 x\r\n", "600 x\r\n", "2500 x\r\n", "25 x\r\n", "\r\n", "EHLO\r\n"])("%j are no replies", (text) => {
     expect(() => read(text)).toThrow(Reply.NotSmtp)
   })
 

@@ -88,9 +88,9 @@ export const make = () => {
     pool: (destination: Destination, key: string, begin: Pool.PoolSettings["begin"]): Pool.Pool => {
       const known = destination.pools.get(key)
       if (known !== undefined) return known
-      // Servers change, so unused pools are dropped. Their idle connections close on their own.
+      // Servers change, so pools without a connection and a message are dropped.
       if (destination.pools.size > 20) {
-        for (const [name, pool] of destination.pools) if (pool.isIdle()) destination.pools.delete(name)
+        for (const [name, pool] of destination.pools) if (pool.isEmpty()) destination.pools.delete(name)
       }
       const pool = Pool.make({
         begin,

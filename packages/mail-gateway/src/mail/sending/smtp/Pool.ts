@@ -24,6 +24,8 @@ interface PooledConnection {
 export const make = ({ begin, maxConnections, idleMillis, maxLetters }: PoolSettings) => {
   const idle: Array<PooledConnection> = []
   const slots = Semaphore.makeUnsafe(maxConnections)
+  /** Messages that wait for a connection or are in flight. */
+  let underWay = 0
   let closed = false
 
   const leave = (one: PooledConnection) => {
@@ -57,17 +59,23 @@ export const make = ({ begin, maxConnections, idleMillis, maxLetters }: PoolSett
     one.conversation.transact(letter).pipe(Effect.onExit(() => Effect.sync(() => keep(one))))
 
   return {
-    isIdle: (): boolean => idle.length === 0,
+    /** Whether the pool has no connection and no message. */
+    isEmpty: (): boolean => idle.length === 0 && underWay === 0,
     transact: (letter: Letter): Effect.Effect<Outcome, Broken | Unwelcome> =>
-      slots.withPermit(
-        Effect.gen(function* () {
-          const idleConnection = take()
-          if (idleConnection !== undefined) {
-            const outcome = yield* carry(idleConnection, letter)
-            if (outcome._tag !== "Broken") return outcome
-          }
-          return yield* carry(yield* opened, letter)
-        }),
+      Effect.acquireUseRelease(
+        Effect.sync(() => void underWay++),
+        () =>
+          slots.withPermit(
+            Effect.gen(function* () {
+              const idleConnection = take()
+              if (idleConnection !== undefined) {
+                const outcome = yield* carry(idleConnection, letter)
+                if (outcome._tag !== "Broken") return outcome
+              }
+              return yield* carry(yield* opened, letter)
+            }),
+          ),
+        () => Effect.sync(() => void underWay--),
       ),
     close: (): void => {
       closed = true

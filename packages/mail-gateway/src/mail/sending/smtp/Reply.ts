@@ -36,7 +36,7 @@ export const reader = () => {
       for (let end = buffered.indexOf("\n", at); end >= 0; end = buffered.indexOf("\n", at)) {
         const line = buffered.slice(at, end).replace(/\r$/, "")
         at = end + 1
-        const [, code, more, text] = /^([2-5]\d\d)([- ]?)(.*)$/.exec(line) ?? []
+        const [, code, more, text] = /^([2-5]\d\d)(?!\d)([- ]?)(.*)$/.exec(line) ?? []
         if (code === undefined || text === undefined || line.length > limits.line)
           throw new NotSmtp("not an SMTP reply")
         lines.push(text)
