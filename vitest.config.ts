@@ -20,8 +20,8 @@ export default defineConfig({
     sequence: { sequencer: Order },
     // A worker's next file finds the modules of the last one read and compiled.
     isolate: false,
-    // Half of what tests do is waiting, for processes of their own and for what has its time in the product: on two cores a
-    // fourth worker takes a twelfth of the time off, and leaves them idle for 6 % of it in place of 17.
-    maxWorkers: availableParallelism() + 2,
+    // Half of what tests do is waiting, for processes of their own and for what has its time in the product: with two more
+    // workers than processors, a fifth of the processors' time was still idle.
+    maxWorkers: availableParallelism() + 3,
   },
 })
