@@ -2,9 +2,9 @@ import { availableParallelism } from "node:os"
 import * as path from "node:path"
 import { configDefaults, defineConfig } from "vitest/config"
 import Order, { slow } from "./test/harness/Order.ts"
-import { patience } from "./test/harness/Patience.ts"
+import { patience } from "./test/harness/Eventually.ts"
 
-// What a worker, a thread of the service in it, or a program of a test compiles is kept for the next one.
+// Compiled modules are cached for the other workers, threads and programs.
 process.env["NODE_COMPILE_CACHE"] ??= path.join(import.meta.dirname, "node_modules", ".cache", "compiled")
 
 export default defineConfig({
@@ -13,15 +13,15 @@ export default defineConfig({
     exclude: [...configDefaults.exclude, ...(process.env["SVC_TESTS"] === "quick" ? slow() : [])],
     reporters: ["default", "./test/harness/Skipped.ts"],
     globalSetup: "./test/harness/GlobalSetup.ts",
-    // Longer than a test waits for a condition, which reports what is missing. A busy machine can be ten times slower.
+    // Longer than `patience`, so that a condition that is not met is reported before the test times out.
     testTimeout: 300_000,
     hookTimeout: 300_000,
     expect: { poll: { timeout: patience } },
     sequence: { sequencer: Order },
     // A worker's next file finds the modules of the last one read and compiled.
     isolate: false,
-    // Half of what tests do is waiting, for processes of their own and for what has its time in the product: with two more
-    // workers than processors, a fifth of the processors' time was still idle.
+    // Tests wait about half of the time, for processes and for timeouts of the product. With two more workers than
+    // processors, the processors were idle for a fifth of the time.
     maxWorkers: availableParallelism() + 3,
   },
 })

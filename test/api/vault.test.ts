@@ -70,7 +70,7 @@ describe("Secret", () => {
           const close = sql`
             select pg_terminate_backend(a.pid) from pg_stat_activity a
             where pg_backend_pid() = any(pg_blocking_pids(a.pid)) and a.query like '%vault%on_record%'`
-          // A transaction sees the statements of other connections as they were at its first look.
+          // pg_stat_activity is read once per transaction unless its snapshot is cleared.
           return yield* Effect.repeat(Effect.andThen(sql`select pg_stat_clear_snapshot()`, close), {
             until: (closed) => closed.length > 0,
             schedule: Schedule.spaced("20 millis"),

@@ -14,7 +14,7 @@ import { TestClock } from "effect/testing"
 import { vi } from "vitest"
 import { waitUntil } from "../harness/Actors.ts"
 import { interruptAtLock, whileLocked } from "../harness/InterruptedStatement.ts"
-import { patience } from "../harness/Patience.ts"
+import { patience } from "../harness/Eventually.ts"
 import { makeOrg, rows, storesLayer } from "../harness/Stores.ts"
 import { act, noKey } from "./Acts.ts"
 

@@ -1,4 +1,4 @@
-/** For whom rejected credentials are recorded, without a store: the test answers the look-ups. */
+/** The account for which a rejected credential is recorded. There is no store: the test answers the look-ups. */
 import { Audit } from "@svc/cluster/audit/Audit"
 import type { Act } from "@svc/cluster/audit/AuditWrite"
 import { RefusedCredentials } from "@svc/cluster/audit/RefusedCredentials"
@@ -85,7 +85,7 @@ it.effect("A rejected credential is recorded for the account that it once belong
   }),
 )
 
-it.effect("An unknown credential is recorded for nobody, and its owner is looked up once a minute", () =>
+it.effect("An unknown credential is not recorded, and its owner is looked up once a minute", () =>
   Effect.gen(function* () {
     const { state, looked, recorded, refuse, credentials } = yield* recording
     const token = makeOAuthToken("access", new Uint8Array(32))
@@ -101,7 +101,7 @@ it.effect("An unknown credential is recorded for nobody, and its owner is looked
     expect([looked.length, recorded.length]).toEqual([2, 2])
     yield* credentials.handedOut(Redacted.make(token), { action: "mcp.exchange", source, requestId: null })
     expect(recorded.at(-1)).toMatchObject({ action: "mcp.exchange", outcome: "allowed", code: null, requestId: null })
-    // A store that is down rejects nobody by itself, and its silence is not remembered.
+    // While the store is down nothing is recorded, and the failed look-up is not cached.
     state.fails = true
     yield* TestClock.adjust("1 minute")
     yield* refuse(token)

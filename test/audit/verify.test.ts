@@ -1,4 +1,4 @@
-/** What the verifier of an export says of every kind of change, on chains that the test makes itself. */
+/** The verifier of an export reports every kind of change. The test makes the chains itself. */
 import { createHash, createSecretKey, generateKeyPairSync, randomBytes } from "node:crypto"
 import * as Chain from "@svc/cluster/audit/Chain"
 import * as Verify from "@svc/cluster/audit/Verify"

@@ -42,7 +42,7 @@ const client = (run: (statement: Statement) => Effect.Effect<ReadonlyArray<unkno
 /** A recorder whose store accepts, postpones or refuses each statement with records. */
 const recording = Effect.gen(function* () {
   const state = {
-    /** What happens to a statement with records of these requests. */
+    /** Decides about a statement with the records of these requests. */
     judge: (of: ReadonlyArray<string>): "kept" | "later" | "refused" => (of.length > 0 ? "kept" : "refused"),
     gapsFail: false,
   }
@@ -172,7 +172,7 @@ it.effect(
     }),
 )
 
-it.effect("An Org is marked for its seal at once, and again after half of the time to it", () =>
+it.effect("An Org is marked for sealing immediately, and again after half of the sealing interval", () =>
   Effect.gen(function* () {
     const marks: Array<unknown> = []
     const sql = client(({ values }) => Effect.sync(() => (marks.push(values.at(-1)), [])))

@@ -1,4 +1,4 @@
-/** What the Bluesky platform makes of records, profiles, threads and messages. The agent's calls are answered in memory. */
+/** Records, profiles, threads and messages of Bluesky, as the platform returns them. The test answers the calls in memory. */
 import { XRPCError } from "@atproto/api"
 import type { Connection } from "@svc/cluster/connectors/platforms/bluesky/Connection"
 import * as Messages from "@svc/cluster/connectors/platforms/bluesky/Messages"
@@ -88,7 +88,7 @@ describe("a thread", () => {
     }),
   )
 
-  it.effect("does not go deeper or higher than was asked, whatever the server returns", () =>
+  it.effect("has no more levels than were requested, even if the server returns more", () =>
     Effect.gen(function* () {
       let asked: any
       const { connection } = connected({ getPostThread: (one) => ((asked = one), { thread: view(0) }) })
@@ -104,7 +104,7 @@ describe("a thread", () => {
     }),
   )
 
-  it.effect("that is too large is read with fewer levels, and one that is missing is refused", () =>
+  it.effect("is read with fewer levels if it is too large, and is refused if it is missing", () =>
     Effect.gen(function* () {
       const depths: Array<number> = []
       const limited = (most: number) =>
@@ -197,7 +197,7 @@ describe("the profile of an automated account", () => {
       }
       const marked = profile({ labels: labels(label), description: `a\n${line}\nb` })
       expect(yield* disclose(marked)).toEqual({ record: marked, answer: undefined, swaps: [] })
-      // There is no record yet, and none may be replaced.
+      // Only a new record may be stored, because none existed.
       const fresh = yield* disclose(undefined)
       expect([fresh.record, fresh.swaps]).toEqual([
         { $type: "app.bsky.actor.profile", labels: labels(label), description: line },

@@ -1,4 +1,4 @@
-/** What the Mastodon platform makes of responses that no ordinary server sends. Its requests are answered in memory. */
+/** Unusual responses of a Mastodon server, and how the platform handles them. The test answers the requests in memory. */
 import { CredentialRefused, PlatformUnreachable } from "@svc/cluster/connectors/platforms/Failure"
 import type { Session } from "@svc/cluster/connectors/platforms/Platform"
 import * as Authorization from "@svc/cluster/connectors/platforms/mastodon/Authorization"

@@ -1,4 +1,4 @@
-/** What the Mastodon platform reads from the documents of a server, and what it changes in a profile. */
+/** The documents of a Mastodon server that the platform reads, and its changes of a profile. */
 import { PlatformUnreachable } from "@svc/cluster/connectors/platforms/Failure"
 import type { Session } from "@svc/cluster/connectors/platforms/Platform"
 import * as Discovery from "@svc/cluster/connectors/platforms/mastodon/Discovery"

@@ -1,4 +1,4 @@
-/** What a platform's responses and the errors of its libraries mean, without a server. */
+/** Responses of platforms and errors of their libraries, translated to failures. There is no server. */
 import { XRPCError } from "@atproto/api"
 import {
   DidError,
@@ -101,7 +101,7 @@ describe("a request to a platform", () => {
     }),
   )
 
-  it.effect("that opens no stream says so", () =>
+  it.effect("fails if the server opens no stream", () =>
     Effect.gen(function* () {
       const { http, sent } = clientOf(() => ({ status: 404 }))
       expect(yield* Effect.flip(http.listen(url, { headers: { a: "b" } } as never))).toMatchObject({
@@ -153,7 +153,7 @@ describe("a request to a platform", () => {
     }),
   )
 
-  it("of a library gets every response as it is, except those that `Response` cannot represent", async () => {
+  it("by a library returns every response unchanged, except those that `Response` cannot represent", async () => {
     for (const [status, shown, body] of [
       [200, 200, "text"],
       [204, 204, ""],
@@ -275,7 +275,7 @@ describe("an error of the library for Bluesky", () => {
     Effect.map(failing(thrown), (failure) => expect(failure).toMatchObject(expected)),
   )
 
-  it.effect("of our own store is no failure of the platform", () =>
+  it.effect("of our own store is not reported as a failure of the platform", () =>
     Effect.gen(function* () {
       const problem = new Unavailable({ detail: "down" })
       const { call } = yield* library()

@@ -5,7 +5,7 @@ import { type ComponentChild, h, render } from "preact"
 import { act } from "preact/test-utils"
 import { vi } from "vitest"
 import { root } from "../house/Imports.ts"
-import { patience } from "../harness/Patience.ts"
+import { patience } from "../harness/Eventually.ts"
 
 /** Imports a module of the console. The console has its own type configuration, so its modules are imported without types. */
 export const source = (file: string): Promise<any> => import(path.join(root, "packages/console/src", file))

@@ -21,7 +21,7 @@ import * as Composition from "@svc/mail-gateway/mail/composing/Composition"
 import { Clock, type Duration, Effect, type Fiber, Layer } from "effect"
 import { MessageStorage, RunnerHealth, Runners, RunnerStorage, Sharding, ShardingConfig } from "effect/cluster"
 import { TestClock } from "effect/testing"
-import { patience } from "./Patience.ts"
+import { patience } from "./Eventually.ts"
 import { foundation, inProcess, makeOrg, rows } from "./Stores.ts"
 import { transportLayer, recordingTransport } from "./Transport.ts"
 

@@ -1,6 +1,6 @@
 /** One Chromium per worker, with clean contexts. Tests that need a browser are skipped on a machine without one. */
 import { type Browser, type BrowserContext, type BrowserContextOptions, chromium } from "playwright-core"
-import { patience } from "./Patience.ts"
+import { patience } from "./Eventually.ts"
 import { browser as installedBrowser } from "./Programs.ts"
 
 let open: Promise<Browser> | undefined

@@ -2,7 +2,7 @@
 import { connect, type Socket } from "node:net"
 import { connect as connectTls } from "node:tls"
 import { createInflateRaw } from "node:zlib"
-import { patience } from "./Patience.ts"
+import { patience } from "./Eventually.ts"
 
 export interface Reply {
   /** `OK …`, `NO …` or `BAD …`. */

@@ -5,7 +5,7 @@
 import { Unhurried } from "@svc/cluster/store/Database"
 import { Deferred, type Duration, Effect, Fiber } from "effect"
 import { TestClock } from "effect/testing"
-import { patience } from "./Patience.ts"
+import { patience } from "./Eventually.ts"
 
 type Lock = "exclusive" | "access exclusive"
 

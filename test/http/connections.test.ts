@@ -67,7 +67,7 @@ describe("Pipelined requests", () => {
 })
 
 describe("A connection without requests", () => {
-  it("stays longer than a balancer keeps it, which is 60 s by default, and says so", async () => {
+  it("stays open for 75 s, longer than balancers keep it, and its responses say so", async () => {
     const server = Connections.bounded(createServer((_, response) => void response.end()))
     servers.push(server)
     await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve))

@@ -13,10 +13,10 @@ import { Unavailable } from "@svc/domain/problems/Problem"
 import { Effect, Exit, Layer, Logger, Scope } from "effect"
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest"
 import { converse } from "../harness/Mail.ts"
-import { patience } from "../harness/Patience.ts"
+import { patience } from "../harness/Eventually.ts"
 
 const maxBytes = 10_000
-/** What happened, in order. */
+/** All actions, in order. */
 const done: Array<string> = []
 let systemFails = false
 
@@ -84,7 +84,7 @@ describe("The reply to a message", () => {
   it.each([
     [["stored"], "250"],
     [["stored", "stored2"], "250"],
-    // The sender must not send it again to those who have it, since nothing would change for the others.
+    // A temporary reply would make the sender repeat the message to recipients that have it already.
     [["stored", "full"], "250"],
     [["gone", "stored"], "250"],
     [["full"], full],
@@ -131,11 +131,11 @@ const opened = (host: string) => {
   }
 }
 
-it("A client above its limit of connections is asked to come back, and admitted after one of them has ended", async () => {
+it("A client above its limit of connections gets 421, and is admitted after one of them has ended", async () => {
   const held = Array.from({ length: Clients.limits.atOnce }, () => opened("127.0.0.7"))
   for (const one of held) await one.until(/^220 /)
   const busy = "421 4.7.0 Too many connections, try again in a moment\r\n"
-  // A refused connection that ends makes no room.
+  // The end of a refused connection does not free a place.
   for (const _ of [1, 2]) expect(await opened("127.0.0.7").closed()).toBe(busy)
   const other = opened("127.0.0.8")
   await other.until(/^220 /)

@@ -23,7 +23,7 @@ it.effect("An answer is cached for five minutes, an absence for one, and a failu
     }) as never)
     yield* Effect.addFinalizer(() => Effect.sync(() => resolve.mockRestore()))
     const { lookup } = yield* Resolver
-    /** Looks all names up twice and returns the results and what DNS was asked. */
+    /** Looks up all names twice, and returns the results and the queries that reached DNS. */
     const round = Effect.gen(function* () {
       asked.length = 0
       const results: Array<unknown> = []

@@ -41,7 +41,7 @@ it("the log entry of a session says who ended it and why", () => {
     log.begin(session)
     for (const act of acts) act()
     log.end(session)
-    // A session ends once, and nothing is noted of one that is not open.
+    // A session is logged once, and actions after its end are ignored.
     log.end(session)
     log.recipient(session, null)
     log.message(session, null)

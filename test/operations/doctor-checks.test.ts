@@ -50,7 +50,7 @@ layer(databaseLayer, { excludeTestServices: true })("The doctor of the store", (
       expect(all.map(({ name, status }) => `${name} ${status}`)).toEqual([
         "version ok",
         "connections ok",
-        // The servers of tests do not wait for the disk.
+        // Test servers run without fsync.
         "durability fail",
         "clock ok",
       ])
@@ -71,7 +71,7 @@ layer(databaseLayer, { excludeTestServices: true })("The doctor of the store", (
     }),
   )
 
-  it.effect("compares the migrations of the database with those of the program", () =>
+  it.effect("compares the migrations in the database with the program", () =>
     Effect.gen(function* () {
       const sql = yield* Writes
       is(yield* Store.schema(), "ok", /^up to date$/)

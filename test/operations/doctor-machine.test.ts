@@ -148,7 +148,7 @@ describe("The doctor of outgoing mail", () => {
     )
   })
 
-  it("names the server that other servers see, and what is not sent at all", async () => {
+  it("names the sending host, or says that no mail leaves", async () => {
     const run = (more: object) => Effect.runPromise(found(more))
     expect(await run({})).toEqual([["ok", "not sent to other domains: set SVC_SMTP_RELAY_URL or SVC_MAIL_DIRECT"]])
     expect(await run({ mailDirect: true })).toEqual([
@@ -184,12 +184,12 @@ describe("The doctor of DNS", () => {
     ["ENODATA", { _tag: "Success", success: [] }],
     ["ESERVFAIL", { _tag: "Failure", failure: "silent" }],
     ["ETIMEOUT", { _tag: "Failure", failure: "silent" }],
-  ])("tells absence from silence: %s", async (code, expected) => {
+  ])("distinguishes a missing name from a failed query: %s", async (code, expected) => {
     vi.spyOn(dns.Resolver.prototype, "resolve4").mockRejectedValue(Object.assign(new Error(code), { code }))
     expect(await asked("A")).toMatchObject(expected)
   })
 
-  it("asks a given server instead of those of the machine", () => {
+  it("queries the given server instead of the configured ones", () => {
     const given = vi.spyOn(dns.Resolver.prototype, "setServers").mockReturnValue()
     Dns.asking(undefined)
     expect(given).not.toHaveBeenCalled()

@@ -74,7 +74,7 @@ describe("a trace", () => {
     expect(takenOver(undefined, true)).toBeUndefined()
   })
 
-  it("of an external caller is taken over before the request is handled, and that of a trusted proxy as it is", async () => {
+  it("of an external caller is continued without its sampling decision, and that of a trusted proxy unchanged", async () => {
     const id = `00-${"4b".repeat(16)}-${"a1".repeat(8)}`
     const b3 = {
       b3: "1",

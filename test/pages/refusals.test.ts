@@ -1,4 +1,4 @@
-/** What the pages around sign-in, the profile and shown mail respond when a request is refused or a part is unavailable. */
+/** Responses of the pages around sign-in, the profile and shown mail when a request is refused or a part is unavailable. */
 import * as Problem from "@svc/domain/problems/Problem"
 import { Effect } from "effect"
 import { describe, expect, it } from "vitest"
@@ -24,7 +24,7 @@ describe("The sign-in page", () => {
     expect(html).not.toContain("secret-token")
   })
 
-  it("counts one call for each form, and a client over its limit is refused before anything else", async () => {
+  it("counts one call for each form, and checks the limit of the client first", async () => {
     const sent = await send({ link: issued })
     expect([sent.status, calls]).toEqual([200, ["limit", "link", "mail"]])
     expect(sent.html).not.toContain("secret-token")

@@ -83,7 +83,7 @@ describe("The keys of an origin", () => {
     }),
   )
 
-  it.effect("that cannot be read are asked for again after ten seconds", () =>
+  it.effect("that cannot be read are requested again after ten seconds", () =>
     Effect.gen(function* () {
       const { sites, find, answer } = yield* setUp
       for (const [given, message] of [
@@ -189,7 +189,7 @@ describe("The keys of an origin", () => {
     }),
   )
 
-  it.effect("of an Identity are asked for again immediately after the store was unavailable", () =>
+  it.effect("of an Identity are read again immediately after the store was unavailable", () =>
     Effect.gen(function* () {
       const { sites, find } = yield* setUp
       sites.store.identities.set("ada", { handle: "ada", keys: [{ ...one, origin: "service", retired_at: null }] })

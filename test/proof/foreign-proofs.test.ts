@@ -1,4 +1,4 @@
-/** Why a token, a card or a request of an agent of another service does not stand. */
+/** The reasons to reject a token, a card or a request of an agent of another service. */
 import { expect, it } from "@effect/vitest"
 import { canonicalize } from "@svc/cluster/proof/Libraries"
 import { Verifications } from "@svc/cluster/proof/Verifications"
@@ -101,7 +101,7 @@ describe("A token of another issuer", () => {
     ],
     ["has no document", { document: [] }, "unreadable_keys", `${discovery} has no JSON document (status 200).`],
     ["has a list of keys", { set: [agent.jwk] }, "unreadable_keys", `${keys} has no JSON document (status 200).`],
-  ])("does not stand if it %s", ([, part, reason, detail]) =>
+  ])("is rejected if it %s", ([, part, reason, detail]) =>
     Effect.gen(function* () {
       const none = { valid: false, agent: null, kid: null, expires_at: null }
       expect(yield* verified(part)).toEqual({ ...none, reason, detail })
@@ -162,7 +162,7 @@ describe("A card of another service", () => {
     }),
   )
 
-  it.effect("does not stand without a readable signature, and its keys are read over TLS only", () =>
+  it.effect("is rejected without a readable signature, and its keys are read over TLS only", () =>
     Effect.gen(function* () {
       const outcome = (signatures: unknown) =>
         Effect.map(verified(signatures), ({ reason, detail, asked }) => [reason, detail, asked.length])
@@ -183,7 +183,7 @@ describe("A card of another service", () => {
     }),
   )
 
-  it.effect("does not stand at an address that is neither beside its keys nor well known at its interface", () =>
+  it.effect("is rejected unless its address is in the folder of its keys or the well-known one of its interface", () =>
     Effect.gen(function* () {
       const signatures = [yield* sign()]
       const at = (card_url: string) => Effect.map(verified(signatures, card_url), ({ reason }) => reason)
@@ -207,7 +207,7 @@ describe("A card of another service", () => {
     }),
   )
 
-  it.effect("of this service stands while its Identity exists, also at its Tunnel's address", () =>
+  it.effect("of this service is valid while its Identity exists, also at its Tunnel's address", () =>
     Effect.gen(function* () {
       const { sites, verify } = yield* setUp
       const own = "https://svc.example/@ada/jwks.json"

@@ -92,7 +92,7 @@ describe("The stream of Events", () => {
     }
   })
 
-  it("continues after its last Event, or after the position that the service named if there was none", async () => {
+  it("continues after its last Event, or at its first position if no Event has arrived", async () => {
     const connected = events(": connected\nid: evt_0\n\n")
     const { found, opened } = await read(
       2,
@@ -317,7 +317,7 @@ describe("A call", () => {
     }
   })
 
-  it("that waits for a message continues after what it has seen, until its time is over", async () => {
+  it("that waits for a message repeats the request after the last message until the time is over", async () => {
     const later: Answer = () =>
       new Promise((resolve) => setTimeout(() => resolve(Response.json({ messages: [], after: "msg_1" })), 60_000))
     const { seen, fetch } = answering(later, later, json({ messages: [{ id: "msg_2" }] }), json({ id: "msg_2" }))

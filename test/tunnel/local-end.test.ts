@@ -164,7 +164,7 @@ describe("a stream of a Tunnel", () => {
     await open(kind.passthrough, {}, get)
     await open(kind.http, { peer: "192.0.2.1" }, get + get.replace("GET /a", "POST /b"), get.replace("/a", "/c"))
     await open(kind.http, {}, get.replace("\r\n\r\n", "\r\nConnection: upgrade\r\nUpgrade: websocket\r\n\r\n"), get)
-    // What is no request ends the report, not the stream.
+    // After invalid bytes no more requests are reported, and the stream continues.
     await open(kind.http, {}, "nonsense\r\n\r\n", get)
     expect(seen).toEqual([
       "tcp tcp 192.0.2.1",
@@ -210,14 +210,14 @@ describe("an agent that leaves", () => {
     const settled = end.settle(60_000).then(() => (isSettled = true))
     await idle.has("end")
     expect([awaited.did, isSettled, end.activeCount()]).toEqual([[], false, 1])
-    // What the local program sends to an idle stream from here on has no recipient.
+    // Bytes that the local program sends after the end of an idle stream are dropped.
     for (const socket of waiting) socket.write("late")
     await awaited.has("write late")
     await settled
     expect([idle.did, awaited.did, end.activeCount()]).toEqual([["end"], ["write late", "end"], 0])
   })
 
-  it("waits no longer than it was told", async () => {
+  it("waits no longer than the given time", async () => {
     const { port } = await program()
     const end = local({ port })
     await end.settle(0)

@@ -118,7 +118,7 @@ describe("a mux", () => {
     expect([await sent(), stream.isOpen, mux.streams.size]).toEqual([[], true, 1])
     mux.receive(bytesOf(frame.fin, 1, Buffer.alloc(0)))
     expect([stream.isOpen, mux.streams.size]).toEqual([false, 0])
-    // Nothing is sent for a stream that is over.
+    // No frame is sent for a stream that has ended.
     stream.write(Buffer.from("late"))
     stream.reset(reset.cancel)
     expect(await sent()).toEqual([])
@@ -157,7 +157,7 @@ describe("a mux", () => {
       [1, reset.link_lost],
       [3, reset.link_lost],
     ])
-    // What was sent before the close leaves with it.
+    // Frames that were queued before the close are sent.
     expect(Buffer.concat(chunks)).toHaveLength(24)
     expect(mux.open(1, 0, Buffer.from("{}"))).toBeUndefined()
     expect(mux.streams.size).toBe(0)
@@ -206,7 +206,7 @@ describe("a link", () => {
     expect(told).toEqual([["close", "protocol: metadata that is no JSON object"]])
   })
 
-  it("passes on what its peer says of itself and of its leave", () => {
+  it("reports the hello, the status, the streams and the goaway of its peer", () => {
     const { told, receive } = carried()
     receive(bytesOf(frame.hello, 0, Buffer.from('{"version":1}')))
     receive(bytesOf(frame.status, 0, Buffer.alloc(0)))

@@ -157,7 +157,7 @@ describe("a stream from another edge", () => {
     expect(did).toEqual(["pick ada", 'open 2 1 {"peer":"192.0.2.1"}'])
   })
 
-  it("is told that no agent of the name is here", async () => {
+  it("is reset with `not_here` if no agent of the name is connected", async () => {
     const { did, open, link } = await linked()
     const codes: Array<number> = []
     for (const meta of [{ name: "bob" }, { name: 7 }, {}]) open(meta).onReset = (code) => void codes.push(code)
@@ -186,7 +186,7 @@ describe("a stream from another edge", () => {
     stream.onDrain()
     await link.taken()
     expect(credited.mock.calls).toEqual([[large.length]])
-    // What is credited once is not credited again.
+    // Credit is returned only once.
     stream.onDrain()
     onward.accepts = true
     mine.write(large)

@@ -200,7 +200,7 @@ describe("a TCP port that is in use", () => {
     }),
   )
 
-  it.effect("stays as it is if no other port is free, or if it was freed in the meantime", () =>
+  it.effect("is kept if no other port is free, or if it was freed in the meantime", () =>
     Effect.gen(function* () {
       const { state, kept, allotted } = yield* allotting
       expect((yield* kept).slice(-2)).toEqual(["move 1", `notice ${held}, and no other port is free`])

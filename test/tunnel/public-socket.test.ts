@@ -123,7 +123,7 @@ describe("a public connection", () => {
     expect(new Set(did.slice(2))).toEqual(new Set(["leave", "meter closes", `first reset ${reset.cancel}`]))
   })
 
-  it("whose agent is not where it was thought to be moves to the next route once", async () => {
+  it("moves to the next route once if its agent is not at the first one", async () => {
     const { did, has, client, streams } = await serving()
     const { socket, closed, has: gets } = await client()
     socket.write(request)
@@ -200,7 +200,7 @@ describe("a public connection", () => {
     expect(await idle.closed).toBeUndefined()
   })
 
-  it("that asks for a link is handed over with the bytes behind its request", async () => {
+  it("that requests a link is passed on together with the bytes after its request", async () => {
     const links: Array<[string, string]> = []
     const { client } = await serving({
       isLink: ({ target }) => target === "/link",
@@ -243,7 +243,7 @@ describe("the public port", () => {
     return { got, send }
   }
 
-  it("answers a request without TLS only where that is allowed", async () => {
+  it("answers a request without TLS only if the settings allow it", async () => {
     const secure = await listening(false)
     const refused = await secure.send(request)
     expect(refused).toMatch(/^HTTP\/1\.1 400 [^]*\r\n\r\nThis port speaks TLS only\.\n$/)

@@ -1,4 +1,4 @@
-/** What the edge answers itself, and with which settings it forwards the rest. The parts around it are in memory. */
+/** Requests that the edge answers itself, and the settings with which it forwards the others. Its dependencies are in memory. */
 import type { Standing } from "@svc/cluster/tunnel/TunnelQueries"
 import { RateLimited, Unavailable } from "@svc/domain/problems/Problem"
 import type { TunnelSettings } from "@svc/domain/tunnel/Tunnel"
@@ -15,7 +15,7 @@ import { basic, card, headOf, origin, sha256, signature, signedHead, tunnel } fr
 afterEach(() => void vi.useRealTimers())
 
 describe("a request for a Tunnel", () => {
-  it("is answered by the edge if no Identity has the name, or if it cannot be looked up", async () => {
+  it("is answered by the edge if no Identity has the name, or if the look-up fails", async () => {
     const { got, did, state } = await tunnel()
     expect(await got(headOf("/", {}, "GET", "other.example"))).toEqual([404, "tunnel_not_found"])
     expect(did()).toEqual([])

@@ -212,7 +212,7 @@ describe("the standing of a name", () => {
       expect(connection.now()).toBe(state.standings["ada"])
       yield* routes.standing("bob")
       expect(looks()).toEqual([])
-      // Which names changed is unknown: all cached ones are dropped, and those of open connections looked up.
+      // The changed names are unknown, so all cached names are dropped, and those of open connections are looked up.
       state.standings["ada"] = ready()
       yield* Queue.offer(keys, undefined)
       yield* turns

@@ -173,8 +173,8 @@ const runnerConfig = (host: string) =>
 const shards = Array.from({ length: shardsPerGroup }, (_, at) => ShardId.make("default", at + 1))
 
 /**
- * The health of the membership. A process that hosts actors is ready only after it has taken its first shards: until then,
- * nobody may answer its calls to actors. Later it can lose its shards for a moment, while other processes host them.
+ * The health of the membership. A process that hosts actors is ready only after it has taken its first shards: until then, its
+ * calls to actors can remain without an answer. Later, it can lose its shards for a moment while other processes host them.
  */
 export const health = (hostsActors: boolean) => {
   let hasJoined = false

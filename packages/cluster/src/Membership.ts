@@ -122,7 +122,7 @@ const makeStorage = Effect.gen(function* () {
   /** Replaces a session that has ended: the library does so when one of its statements fails, and the next one waits for it. */
   const renew = (address: RunnerAddress.RunnerAddress) =>
     Effect.ignore(library.releaseAll(address)).pipe(Effect.andThen(library.releaseAll(address)), Effect.andThen(hold))
-  /** Logs the first of several failures: the library tries again at short intervals, and without a word. */
+  /** Logs the first of several failures: the library tries again at short intervals and logs none of them. */
   let isFailing = false
   const registering = <A, E>(register: Effect.Effect<A, E>) =>
     register.pipe(

@@ -66,7 +66,7 @@ export const streamEvents = async function* (
         },
       )
       for await (const { id, data } of frames(response.body!)) {
-        // The first frame has only an id: the position of a stream without Events so far.
+        // The first frame has an id and no data: the position at which the stream begins.
         last = id ?? last
         if (data === "") continue
         failures = 0

@@ -17,7 +17,7 @@ import { TestClock } from "effect/testing"
 import { afterEach, beforeEach, vi } from "vitest"
 import ipaddr from "ipaddr.js"
 import { holdTimers } from "../../harness/HeldTimers.ts"
-import { patience } from "../../harness/Patience.ts"
+import { patience } from "../../harness/Eventually.ts"
 import { quietFeed } from "../../harness/Stores.ts"
 
 const nobody = { inAll: 100, perClient: 2, perMailbox: 1 }
@@ -34,7 +34,7 @@ afterEach(() => timers.restore())
 
 type Answer = "opened" | "refused" | "unavailable" | "defect"
 
-/** A listener whose logins end as their password says, and what it was asked. */
+/** A listener whose password decides how a login ends, with the addresses and credentials that it received. */
 const listener = (proxies: typeof balancers = []) =>
   Effect.gen(function* () {
     const addresses: Array<string> = []
@@ -333,7 +333,7 @@ describe("A silent IMAP session", () => {
   )
 })
 
-it.effect("An IMAP session is told when the service stops", () =>
+it.effect("An IMAP session receives BYE when the service stops", () =>
   Effect.gen(function* () {
     const client = yield* Effect.scoped(
       Effect.gen(function* () {

@@ -107,7 +107,7 @@ describe("FETCH of a part", () => {
 })
 
 describe("FETCH of a message that was removed meanwhile", () => {
-  /** Its bytes are gone, at once or after the first `reads` reads. */
+  /** A store whose message loses its bytes after `reads` reads. */
   const vanishing = (size: number, reads = 0): Store => {
     const store = MemoryStore.make()
     let left = reads

@@ -4,7 +4,7 @@ import type { Threadable } from "@svc/mail-gateway/mail/imap/session/Store"
 import * as Threads from "@svc/mail-gateway/mail/imap/session/Threads"
 import { describe, expect, it } from "vitest"
 
-/** A message by its UID, the UIDs of its references, and its subject, which is its own if there is none. */
+/** A message with its UID and the UIDs of its references. Without a subject, it gets one that no other message has. */
 const mail = (uid: number, references: ReadonlyArray<number> = [], subject = `own ${uid}`, sent = uid): Threadable => ({
   uid,
   messageId: `<${uid}>`,

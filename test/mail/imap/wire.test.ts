@@ -7,7 +7,7 @@ import { Timing } from "@svc/mail-gateway/Timing"
 import { Effect, Exit } from "effect"
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from "vitest"
 import { holdTimers } from "../../harness/HeldTimers.ts"
-import { patience } from "../../harness/Patience.ts"
+import { patience } from "../../harness/Eventually.ts"
 import { certificate } from "../sending/Sinks.ts"
 
 let server: Server

@@ -299,7 +299,7 @@ layer(foundation)("A server that rejects one of several recipients", (it) => {
     }),
   )
 
-  it.effect("for the moment is not passed over if it has sent the message to another recipient", () =>
+  it.effect("is not followed by the next server if one recipient has the message already", () =>
     Effect.gen(function* () {
       const { port, heard } = yield* scripted((line) =>
         line === "" ? "220 hi" : line === "DATA" ? "354 go" : line.startsWith("RCPT TO:<late") ? "421 later" : "250 ok",

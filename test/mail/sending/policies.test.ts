@@ -63,7 +63,7 @@ describe("An MTA-STS policy", () => {
     const { state, layer } = domain()
     return Effect.gen(function* () {
       for (const _ of [1, 2]) expect(yield* isEnforced).toBe(true)
-      // DNS that fails takes nothing back.
+      // A failed DNS query does not cancel the policy.
       state.id = undefined
       expect([yield* isEnforced, state.fetched]).toEqual([true, 1])
       state.id = "1"
@@ -76,7 +76,7 @@ describe("An MTA-STS policy", () => {
     }).pipe(Effect.provide(layer))
   })
 
-  it.effect("that cannot be fetched is asked for every five minutes, and the one before it applies", () => {
+  it.effect("that cannot be fetched is tried again every five minutes, and the previous one applies meanwhile", () => {
     const { state, layer } = domain()
     return Effect.gen(function* () {
       expect(yield* isEnforced).toBe(true)

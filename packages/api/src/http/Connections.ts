@@ -19,11 +19,14 @@ export const waitingAtMost = 16
 const stillMillis = 120_000
 
 /**
- * How long a connection may wait for its next request. Balancers keep idle connections for 60 s by default (nginx, AWS), and a
- * request that meets a connection at its end is lost, so the balancer has to be the one that ends it.
+ * How long a connection may wait for its next request: longer than balancers keep an idle connection, which is 60 s by default
+ * (nginx, AWS). Otherwise the service could close the connection while the balancer sends a request over it.
  */
 const nextRequestMillis = 75_000
-/** How long the rest of a body may be silent after the response, so that a client that sends reads the response first. */
+/**
+ * How long a client may pause in the rest of its body after the response. The connection stays open until then, because a client
+ * that is still sending would otherwise lose the response.
+ */
 const restOfBodyMillis = 5_000
 
 type Serve = () => void

@@ -89,7 +89,7 @@ class Transport:
                     parser = FrameParser()
                     for chunk in response.iter_bytes():
                         for frame in parser.feed(chunk):
-                            # The first frame has only an id: the position of a stream without Events so far.
+                            # The first frame has an id and no data: the position at which the stream begins.
                             last = frame.id or last
                             if not frame.data:
                                 continue

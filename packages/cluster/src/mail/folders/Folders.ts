@@ -79,7 +79,7 @@ const lineage = (name: string): ReadonlyArray<string> => {
   return levels.map((_, at) => levels.slice(0, at + 1).join("/"))
 }
 
-/** The number of folders, and of those that a command needs and that exist. */
+/** `count` is the number of all folders, `present` how many of the folders that a command needs exist. */
 interface Counts {
   readonly count: number
   readonly present: number

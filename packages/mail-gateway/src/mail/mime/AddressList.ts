@@ -9,7 +9,7 @@ type Parsed = ReturnType<typeof addressparser>
 /** An address, or a group of addresses. */
 export type Entry = Parsed[number]
 
-/** The maximum characters of a cached field, and number of cached fields. */
+/** The maximum length of a cached field in characters, and the maximum number of cached fields. */
 const cacheLimits = { characters: 256, fields: 500 }
 
 const reader = (parse: (value: string) => ReadonlyArray<Entry>) => {

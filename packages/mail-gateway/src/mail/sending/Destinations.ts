@@ -88,7 +88,7 @@ export const make = () => {
     pool: (destination: Destination, key: string, begin: Pool.PoolSettings["begin"]): Pool.Pool => {
       const known = destination.pools.get(key)
       if (known !== undefined) return known
-      // Servers change, so pools without a connection and a message are dropped.
+      // Servers change, so a pool is dropped when it has neither a connection nor a message.
       if (destination.pools.size > 20) {
         for (const [name, pool] of destination.pools) if (pool.isEmpty()) destination.pools.delete(name)
       }

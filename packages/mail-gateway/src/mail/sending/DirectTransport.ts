@@ -101,7 +101,7 @@ const make = Effect.fnUntraced(function* (settings: DirectSettings) {
         const outcomes = Outcomes.ofTransaction(transmission, outcome, server)
         // No server has the message yet, and another one may accept it.
         if (outcome._tag === "Broken") return { _tag: "Next", reply: Outcomes.withoutReply(outcome.message, server) }
-        // A message that a recipient has is not sent to that recipient again.
+        // Another server would deliver the message again to the recipients that have it. In that case 421 only defers the others.
         const isSent = outcomes.some(({ state }) => state === "sent")
         const busy = outcomes.find(({ reply }) => reply?.code === 421)?.reply
         return isSent || busy == null ? { _tag: "Done", outcomes } : { _tag: "Next", reply: busy }

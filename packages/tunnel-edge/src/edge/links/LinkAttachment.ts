@@ -159,7 +159,7 @@ export const make = Effect.fnUntraced(function* (options: {
       else if (other.conn === conn) other.link.close("dialled again")
     }
     yield* recording.linked(caller, from, { id: identityId, handle })
-    // Nothing may suspend between the creation of the link and its registration, or the link could close in between.
+    // The link is registered in the same turn in which it is created, because it could otherwise close in between.
     const since = new Date(yield* Clock.currentTimeMillis)
     const made = yield* carrier(head, socket, rest)
     if (made === undefined || socket.destroyed) return yield* Effect.ignore(links.detach([id]))

@@ -293,7 +293,7 @@ const conversation = (
       yield* Effect.ignore(reset)
       return { _tag: "Held" } satisfies Outcome
     }
-    // A server that acknowledges DATA without the content is out of step, and has no message.
+    // A server that acknowledges DATA before the content was sent has not received the message.
     if (isPositive(dataReply)) {
       wire.close()
       return { _tag: "Broken", message: "The server did not ask for the content" } satisfies Outcome

@@ -59,7 +59,7 @@ export const make = ({ begin, maxConnections, idleMillis, maxLetters }: PoolSett
     one.conversation.transact(letter).pipe(Effect.onExit(() => Effect.sync(() => keep(one))))
 
   return {
-    /** Whether the pool has no connection and no message. */
+    /** Whether the pool has neither a connection nor a message. */
     isEmpty: (): boolean => idle.length === 0 && underWay === 0,
     transact: (letter: Letter): Effect.Effect<Outcome, Broken | Unwelcome> =>
       Effect.acquireUseRelease(
