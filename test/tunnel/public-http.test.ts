@@ -147,6 +147,36 @@ describe("a refusal", () => {
     expect(toClient()).toMatch(/^HTTP\/1\.1 400 /)
   })
 
+  it("of a HEAD request has no body, whatever the earlier requests were", () => {
+    const bytes = Buffer.from("HTTP/1.1 404 Not Found\r\ncontent-length: 5\r\n\r\nnever")
+    const head = get("/no").replace("GET", "HEAD")
+    for (const [first, body] of [
+      [head, ""],
+      [get("/no"), "never"],
+    ] as const) {
+      const { connection, client, toClient } = make()
+      client(first)
+      connection.routed({ _tag: "Answer", bytes })
+      expect(toClient()).toBe(`HTTP/1.1 404 Not Found\r\ncontent-length: 5\r\n\r\n${body}`)
+    }
+    for (const [later, body] of [
+      [head, ""],
+      [get("/no"), "never"],
+    ] as const) {
+      const { connection, client, agent, toClient } = forwarding({
+        refuses: ({ target }) => (target === "/no" ? bytes : undefined),
+      })
+      client(get("/2") + later)
+      agent(ok)
+      agent(ok)
+      connection.streamEnded()
+      expect(toClient()).toBe(`${ok}${ok}HTTP/1.1 404 Not Found\r\ncontent-length: 5\r\n\r\n${body}`)
+    }
+    const other = make({ client: { serverName: "b.example" } })
+    other.client(head)
+    expect(other.toClient()).toMatch(/^HTTP\/1\.1 421 [^]*\r\n\r\n$/)
+  })
+
   it("within a body resets the agent's stream, and is sent only if no response has started", () => {
     const post = "POST /2 HTTP/1.1\r\nHost: a.example\r\nTransfer-Encoding: chunked\r\n\r\n-1\r\n"
     const early = forwarding()

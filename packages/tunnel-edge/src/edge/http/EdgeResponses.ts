@@ -53,6 +53,9 @@ export const answer = (
   ])
 }
 
+/** Returns the response to HEAD: the fields of the response to GET, and no body (RFC 9110, section 9.3.2). */
+export const withoutBody = (response: Buffer): Buffer => response.subarray(0, response.indexOf("\r\n\r\n") + 4)
+
 const page = (title: string, text: string) =>
   `<!doctype html><html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width,initial-scale=1"><title>${title}</title><style>:root{color-scheme:light dark}body{font:16px/1.6 system-ui,sans-serif;max-width:40rem;margin:18vh auto;padding:0 1.25rem}h1{font-size:1.4rem}</style></head><body><h1>${title}</h1><p>${text}</p></body></html>`
 

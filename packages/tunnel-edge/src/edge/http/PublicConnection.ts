@@ -7,13 +7,15 @@
 import { reset } from "../../protocol/Manifest.ts"
 import { type Head, Refusal } from "../../protocol/RequestHead.ts"
 import { RequestSplitter } from "../../protocol/RequestSplitter.ts"
-import { refusal } from "./EdgeResponses.ts"
+import { refusal, withoutBody } from "./EdgeResponses.ts"
 import { type Client, type ConnectionContext, type Rules, type State, takesRequests } from "./ConnectionContext.ts"
 import { ConnectionRoute } from "./ConnectionRoute.ts"
 import { ReplayBuffer } from "./ReplayBuffer.ts"
 import type { Route, StreamRoute } from "../routing/Route.ts"
 import { Timing } from "../Timing.ts"
 import { UpgradeResponse } from "./UpgradeResponse.ts"
+
+const isHead = (head: Head | undefined) => head?.method === "HEAD"
 
 export class PublicConnection {
   state: State = "reading"
@@ -35,8 +37,8 @@ export class PublicConnection {
   private readonly repeatable = new ReplayBuffer()
   private upgrade: UpgradeResponse | undefined
   private accepted = false
-  /** The refusal to send after earlier responses are complete. */
-  private refused: Buffer | Promise<Buffer> | undefined
+  /** The refusal to send after earlier responses are complete, and whether it is the response to HEAD. */
+  private refused: { readonly bytes: Buffer | Promise<Buffer>; readonly toHead: boolean } | undefined
 
   constructor(line: ConnectionContext, client: Client, rules: Rules) {
     this.io = line
@@ -111,7 +113,7 @@ export class PublicConnection {
     if (!this.open(route, onward)) return
     for (const bytes of repeated) this.io.forward(bytes)
     if (this.refused === undefined) this.release()
-    else this.refuseAfter(this.refused)
+    else this.refuseAfter(this.refused.bytes, this.refused.toHead)
   }
 
   private open(route: StreamRoute, { passage }: ConnectionRoute): boolean {
@@ -151,7 +153,7 @@ export class PublicConnection {
 
   streamEnded(): void {
     if (this.state === "closing" || this.state === "closed") return
-    if (this.refused !== undefined) return this.respond(this.refused)
+    if (this.refused !== undefined) return this.respond(this.refused.bytes, this.refused.toHead)
     this.state = "answered"
     this.isAnswered = true
     this.io.end()
@@ -237,10 +239,10 @@ export class PublicConnection {
 
   private judge(head: Head): void {
     if (this.onward !== undefined) return this.judgeFurther(head, this.onward)
+    this.first = head
     const { serverName } = this.client
     if (serverName !== undefined && serverName !== head.host)
       throw new Refusal(421, "Host is not the name that TLS was opened for")
-    this.first = head
     this.io.deadline(undefined)
     this.io.pause()
     this.splitter.hold()
@@ -257,7 +259,7 @@ export class PublicConnection {
 
   private judgeFurther(head: Head, onward: ConnectionRoute): void {
     const refused = onward.terms.refuses(head)
-    if (refused !== undefined) return this.refuseAfter(refused)
+    if (refused !== undefined) return this.refuseAfter(refused, isHead(head))
     if (head.isSigned) return this.identify(head, onward)
     this.out(onward.encode(head))
     this.yieldTurn()
@@ -271,7 +273,7 @@ export class PublicConnection {
     void onward.terms.callerOf(head).then((found) => {
       this.isYielding = false
       if (!takesRequests(this.state)) return
-      if (Buffer.isBuffer(found)) return this.refuseAfter(found)
+      if (Buffer.isBuffer(found)) return this.refuseAfter(found, isHead(head))
       this.out(onward.encode(head, found))
       this.release()
       if (!this.isYielding && takesRequests(this.state)) this.io.resume()
@@ -301,8 +303,8 @@ export class PublicConnection {
   }
 
   /** Sends the refusal after the responses to earlier requests, then closes. */
-  private refuseAfter(refused: Buffer | Promise<Buffer>): void {
-    this.refused = refused
+  private refuseAfter(bytes: Buffer | Promise<Buffer>, toHead = false): void {
+    this.refused = { bytes, toHead }
     this.state = "refusing"
     this.splitter.hold()
     this.io.discard()
@@ -322,15 +324,15 @@ export class PublicConnection {
     return this.rules.failed(this.first!, code)
   }
 
-  private respond(response: Buffer | Promise<Buffer>): void {
+  private respond(response: Buffer | Promise<Buffer>, toHead = isHead(this.first)): void {
     if (!Buffer.isBuffer(response)) {
-      return void response.then((bytes) => (this.state === "closed" ? undefined : this.respond(bytes)))
+      return void response.then((bytes) => (this.state === "closed" ? undefined : this.respond(bytes, toHead)))
     }
     this.leave("closing")
     // Unread bytes of the client would otherwise reset the connection before the response arrives.
     this.io.discard()
     this.io.deadline(Timing.lingerMillis)
-    this.io.end(response)
+    this.io.end(toHead ? withoutBody(response) : response)
   }
 
   private abort(): void {

@@ -179,10 +179,9 @@ export const make = Effect.fnUntraced(function* (options: {
       yield* limits.take("profile", clientBlock(client))
       const found = yield* documents.read(path, { id: identityId, orgId, handle })
       if (found === undefined) return gone(head)
-      return answer(200, found.contentType, head.method === "HEAD" ? "" : found.body, {
+      return answer(200, found.contentType, found.body, {
         "cache-control": "public, max-age=0, must-revalidate",
         "access-control-allow-origin": "*",
-        "content-length": String(Buffer.byteLength(found.body)),
         ...found.headers,
       })
     }).pipe(
