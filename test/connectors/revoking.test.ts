@@ -8,6 +8,7 @@ import { Effect, Layer } from "effect"
 import { TestClock } from "effect/testing"
 import { actors, identityOf, waitUntil } from "../harness/Actors.ts"
 import { rows } from "../harness/Stores.ts"
+import { ErrorResponse } from "./mastodon/Exchange.ts"
 import { mastodonServer, connectedIdentity, rowOf } from "./ConnectedIdentity.ts"
 
 const watched = Overdue.layer(ConnectorWork.watched).pipe(Layer.provideMerge(actors()))
@@ -41,6 +42,21 @@ layer(watched)("an unused credential", (it) => {
       yield* waitUntil(revocations(id), (remaining) => remaining.length === 0, "1 second")
       expect(server.tokens.size).toBe(0)
     }),
+  )
+
+  it.effect("is revoked although the platform refuses to take the disclosure back", () =>
+    Effect.forEach([403, 404, 422], (status) =>
+      Effect.gen(function* () {
+        const server = yield* mastodonServer()
+        const { id, org_id, actor, bot } = yield* connectedIdentity(server, `fay${status}`, true)
+        server.settings.before = (path) =>
+          path === "/api/v1/accounts/update_credentials"
+            ? Promise.reject(new ErrorResponse(status, "not here"))
+            : Promise.resolve()
+        yield* ask(actor.Disconnect({ org_id }), Timing.askPlatform)
+        expect([server.tokens.size, bot.bot, yield* revocations(id)]).toEqual([0, true, []])
+      }),
+    ),
   )
 
   it.effect("is erased after the last attempt, and the row records the error", () =>

@@ -137,8 +137,13 @@ export const make = Effect.fnUntraced(function* (
     )
     if (row.disclosure !== null) {
       yield* withTimeout(platform.undisclose(session, row.disclosure), platform.title).pipe(
-        // A rejected credential cannot undo the disclosure.
-        Effect.catchTags({ CredentialRefused: () => Effect.void, PlatformRefused: () => Effect.void }),
+        // None of these ends with a further attempt, and the credential is revoked all the same.
+        Effect.catchTags({
+          CredentialRefused: () => Effect.void,
+          PlatformRefused: () => Effect.void,
+          InputRefused: () => Effect.void,
+          Unsupported: () => Effect.void,
+        }),
       )
       yield* ownership.write(system, (write) =>
         commit(
