@@ -1,6 +1,7 @@
 /** Display names of addresses, and addresses for the list of Allowed Recipients. */
 import { EmailAddress } from "@svc/domain/account/Account"
 import { AllowedAddress } from "@svc/domain/mail/AllowedAddress"
+import * as AddrSpec from "@svc/domain/mail/AddrSpec"
 import * as PersonName from "@svc/domain/mail/PersonName"
 import { Option, Schema } from "effect"
 import { describe, expect, it } from "vitest"
@@ -55,6 +56,41 @@ describe("an address in a list", () => {
       expect([text, normalized(text)]).toEqual([text, undefined])
     }
   })
+})
+
+describe("The address of a recipient", () => {
+  /** A domain of this length. */
+  const domainOf = (length: number) => `${"a.".repeat(200).slice(0, length - 2)}aa`.slice(-length)
+
+  it.each([
+    ["Grace.Hopper+x@Navy.Example", "Grace.Hopper+x@navy.example"],
+    [" a@BÜCHER.example ", "a@xn--bcher-kva.example"],
+    [`${"a".repeat(64)}@example.org`, `${"a".repeat(64)}@example.org`],
+    [`a@${domainOf(252)}`, `a@${domainOf(252)}`],
+  ])("%s is read as %s", (text, address) => {
+    const domain = address.slice(address.indexOf("@") + 1)
+    expect(AddrSpec.parse(text)).toEqual({ _tag: "Address", address, domain })
+    expect(AddrSpec.domainOf(text.trim().toUpperCase())).toBe(text.trim().toLowerCase().split("@")[1])
+  })
+
+  it.each([
+    ["ada", /^Expected one address/],
+    ["@example.org", /^Expected exactly one address/],
+    [`${"a".repeat(65)}@example.org`, /^Expected exactly one address/],
+    ["a@b@c.example", /^Expected exactly one address/],
+    ["a@b.example, c@d.example", /^Expected exactly one address/],
+    ["Ada <a@b.example>", /^Expected exactly one address/],
+    ['"a"@b.example', /^Expected exactly one address/],
+    ["a@", /^The part after the @ is not a domain/],
+    ["a@b..example", /^The part after the @ is not a domain/],
+    ["a@192.0.2.1", /^The part after the @ is not a domain/],
+    ["a@7", /^The part after the @ is not a domain/],
+    [`a@${"b".repeat(64)}.example`, /^The part after the @ is not a domain/],
+    [`a@${domainOf(253)}`, /^The address is too long/],
+    [`${"a,".repeat(200)}@example.org`, /^The address is too long/],
+  ])("%s is rejected with a reason", (text, message) =>
+    expect(AddrSpec.parse(text)).toEqual({ _tag: "Invalid", message: expect.stringMatching(message) }),
+  )
 })
 
 describe("The address of an account", () => {

@@ -1,6 +1,6 @@
-import { fromPublic, makePublic, makeUuidV7, toPublic } from "@svc/domain/Ids"
+import { fromPublic, makePublic, makeUuidV7, toPublic, uuidMillis } from "@svc/domain/Ids"
 import { displayPrefix, kindOf, make } from "@svc/domain/account/Token"
-import { Effect } from "effect"
+import { Clock, Effect } from "effect"
 import * as fc from "fast-check"
 import { describe, expect, it } from "vitest"
 
@@ -21,6 +21,23 @@ describe("ids", () => {
       expect(time).toBeLessThanOrEqual(Date.now())
     }
   })
+  it("consist of random bits except for the time, the version and the variant", () => {
+    const bitsOf = (uuid: string) => BigInt(`0x${uuid.replaceAll("-", "")}`)
+    const clock = Effect.runSync(Effect.clockWith(Effect.succeed))
+    // Each clock has its own source, and the first id of a source is random, except for the uppermost bit of its counter.
+    const ofNewClock = Effect.suspend(() => Effect.provideService(makeUuidV7, Clock.Clock, Object.create(clock)))
+    for (const [make, random] of [
+      [Effect.map(makePublic("req_"), (id) => fromPublic("req_", id)!), 0xfff_3fff_ffff_ffff_ffffn],
+      [ofNewClock, 0x7ff_3fff_ffff_ffff_ffffn],
+    ] as const) {
+      const ids = Array.from({ length: 200 }, () => bitsOf(Effect.runSync(make)))
+      const varying = ids.reduce((a, b) => a | b) & ~ids.reduce((a, b) => a & b) & 0xfff_3fff_ffff_ffff_ffffn
+      expect(varying.toString(16)).toBe(random.toString(16))
+    }
+  })
+  it("contain the time of their creation", () => {
+    expect(uuidMillis("0199d3c0-5e0f-7c4e-9b1a-3f2d6c8e4a10")).toBe(0x0199d3c05e0f)
+  })
   it("convert to the public form and back, in the same order", () => {
     fc.assert(
       fc.property(fc.uuid(), fc.uuid(), (a, b) => {
@@ -36,6 +53,8 @@ describe("ids", () => {
     expect(fromPublic("evt_", id.toUpperCase())).toBeUndefined()
     expect(fromPublic("evt_", `evt_z${id.slice(5)}`)).toBeUndefined()
     expect(fromPublic("evt_", id.replace(/.$/, "u"))).toBeUndefined()
+    expect(fromPublic("evt_", `${id}0`)).toBeUndefined()
+    expect(fromPublic("evt_", `evt_8${id.slice(5)}`)).toBeUndefined()
     // Digits of no valid UUID: version 0, and an undefined variant.
     expect(fromPublic("evt_", toPublic("evt_", "01935f5e-0000-0000-8000-000000000000"))).toBeUndefined()
     expect(fromPublic("evt_", toPublic("evt_", "01935f5e-0000-7000-0000-000000000000"))).toBeUndefined()

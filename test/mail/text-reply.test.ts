@@ -115,7 +115,23 @@ it.each([
   ["an address of the recipient only", "From: Berlin\nTo: ada@example.org\nDate: 3 May", false],
   ["two fields", "From: grace@example.org\nTo: Ada", false],
   ["no address", "From: Berlin\nTo: Paris\nDate: 3 May", false],
+  ["two other lines between fields", "From: Grace <grace@example.org>\nTo: Ada,\nBob,\nCarl\nDate: Monday", true],
+  ["three other lines between fields", "From: Grace <grace@example.org>\nis\nkind\n!\nTo: Ada\nDate: Monday", false],
+  ["fields below a line and white space", "______________________\n \t\nFrom: Grace\nTo: Ada", true],
 ])("fields of another message begin a quote if they prove it: %s", (_, fields, isQuote) => {
   const text = `Yes.\n\n${fields}\n\nHow many?`
   expect(textReply(text)).toBe(isQuote ? "Yes." : text)
+})
+
+it("a bare signature has at most five lines of 76 characters", () => {
+  const below = (lines: ReadonlyArray<string>) => textReply(`Yes.\n--\n\n${lines.join("\n")}`)
+  expect(below(Array(5).fill("x".repeat(76)))).toBe("Yes.")
+  expect(below(Array(6).fill("x"))).toContain("x")
+  expect(below(["x".repeat(77)])).toContain("x")
+})
+
+it("a line that ends in an address and names no time is no attribution", () => {
+  expect(textReply("On the list <grace@example.org>:\n> Numbers?\nThree.")).toBe(
+    "On the list <grace@example.org>:\nThree.",
+  )
 })

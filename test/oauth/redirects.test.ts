@@ -1,6 +1,6 @@
 import type { AddressBook } from "@svc/domain/Addresses"
 import { isDocument, normalised, readDocument, readRegistration } from "@svc/domain/oauth/Client"
-import { isAcceptable, matches } from "@svc/domain/oauth/Redirect"
+import { hostOf, isAcceptable, matches, receiverOf } from "@svc/domain/oauth/Redirect"
 import { isOurs } from "@svc/domain/oauth/Resource"
 import { Result } from "effect"
 import { describe, expect, it } from "vitest"
@@ -29,6 +29,12 @@ describe("Production", () => {
     ["https://example.org/\u00e9", false],
     ["https:example.org/cb", false],
     ["https:///example.org/cb", false],
+    ["https://app.example/".padEnd(2000, "x"), true],
+    ["https://app.example/".padEnd(2001, "x"), false],
+    ["https://app.example/cb#", false],
+    ["https://app.example\\cb", false],
+    ["https://user@app.example/cb", false],
+    ["http://:secret@localhost/cb", false],
   ])("accepts %s as a redirect address: %s", (redirect, may) => expect(isAcceptable(book, redirect)).toBe(may))
 
   it.each([
@@ -40,7 +46,9 @@ describe("Production", () => {
     ["https://claude.ai/a#b", false],
     ["https://user@claude.ai/a", false],
     ["https://ada.tunnel.example.org/client.json", false],
-    [`https://claude.ai/${"x".repeat(500)}`, false],
+    ["https://:secret@claude.ai/a", false],
+    ["https://claude.ai/".padEnd(500, "x"), true],
+    ["https://claude.ai/".padEnd(501, "x"), false],
   ])("accepts %s as the address of a client document: %s", (id, may) => expect(isDocument(book, id)).toBe(may))
 
   it.each([
@@ -56,7 +64,35 @@ describe("Production", () => {
   it("ignores the port for local programs only", () => {
     expect(matches("http://127.0.0.1:9/cb", ["http://127.0.0.1/cb"])).toBe(true)
     expect(matches("http://127.0.0.1:9/cb", ["http://localhost/cb"])).toBe(false)
+    expect(matches("http://[::1]:9/cb", ["http://[::1]/cb?a"])).toBe(false)
     expect(matches("https://app.example:9/cb", ["https://app.example/cb"])).toBe(false)
+    expect(matches("https://app.example/cb", ["https://app.example/cb"])).toBe(true)
+  })
+})
+
+describe("A redirect", () => {
+  it("to a Tunnel is rejected in any spelling of the configured domain", () => {
+    const spelled = { ...book, tunnelDomain: "Tunnel.Example.org." }
+    expect(isAcceptable(spelled, "https://ada.tunnel.example.org/cb")).toBe(false)
+    expect(isAcceptable(spelled, "https://app.example/cb")).toBe(true)
+  })
+
+  it("to the service's own port of the local machine is rejected, and to other ports accepted", () => {
+    const local = { ...book, environment: "development", baseUrl: "http://localhost:3000" } as AddressBook
+    expect(isAcceptable(local, "http://localhost:3000/cb")).toBe(false)
+    expect(isAcceptable(local, "http://localhost:3001/cb")).toBe(true)
+    expect(isDocument(local, "http://localhost:4000/client.json")).toBe(true)
+    expect(isDocument(local, "https://ada.tunnel.example.org/client.json")).toBe(true)
+  })
+
+  it.each([
+    ["https://app.example:8443/cb", { _tag: "Site", host: "app.example:8443" }, "app.example:8443"],
+    ["http://localhost/cb", { _tag: "Program", port: "80" }, "localhost"],
+    ["http://127.0.0.1:9/cb", { _tag: "Program", port: "9" }, "127.0.0.1"],
+    ["cursor://auth", { _tag: "App", scheme: "cursor:" }, "cursor:"],
+  ])("%s names its receiver", (redirect, receiver, host) => {
+    expect(receiverOf(redirect)).toEqual(receiver)
+    expect(hostOf(redirect)).toBe(host)
   })
 })
 
@@ -134,6 +170,7 @@ describe("The metadata of a client", () => {
     const key = (redirects: ReadonlyArray<string>, more: object = {}) => normalised({ ...app, redirects, ...more })
     expect(key(["http://localhost:1/cb", cb])).toBe(key([cb, "http://localhost:2/cb"]))
     expect(key(["http://localhost:1/cb"])).not.toBe(key(["http://localhost:1/other"]))
+    expect(key([cb])).not.toBe(key(["https://app.example:9/cb"]))
     expect(key([cb])).not.toBe(key([cb], { name: "Other" }))
     expect(key([cb])).not.toBe(key([cb], { idTokenAlgorithm: "RS256" }))
   })

@@ -36,7 +36,7 @@ export const parse = (text: string): Parsed => {
   }
   const domain = ascii(written)
   // A domain whose last label is numeric would be an address literal without brackets.
-  if (domain === undefined || domain.length > 253 || !hostname.test(domain) || /(?:^|\.)\d+$/.test(domain)) {
+  if (domain === undefined || !hostname.test(domain) || /(?:^|\.)\d+$/.test(domain)) {
     return invalid("The part after the @ is not a domain")
   }
   const address = `${local}@${domain}`
