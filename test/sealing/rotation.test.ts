@@ -1,6 +1,6 @@
 import { makeUuidV7 } from "@svc/domain/Ids"
 import { parseMasterKeys, Sealing } from "@svc/cluster/sealing/Sealing"
-import { rotate } from "@svc/cluster/sealing/Rotation"
+import { keysInUse, rotate } from "@svc/cluster/sealing/Rotation"
 import { Unhurried } from "@svc/cluster/store/Database"
 import { Vault } from "@svc/cluster/vault/Vault"
 import { expect, layer } from "@effect/vitest"
@@ -24,12 +24,25 @@ layer(databaseLayer)("changing the master key", (it) => {
         yield* vault.put({ org: orgs[0], identity: null }, "kept", { value: "over it all" }, unconditional)
         const sealing = yield* Sealing
         yield* sql`insert into service_key (name, sealed) values ('one', ${yield* sealing.sealForService("one", new Uint8Array(3))})`
+        // One statement replaces the keys of 500 Orgs, so two more are needed.
+        const many = yield* Effect.forEach(Array.from({ length: 1_001 }), () =>
+          Effect.gen(function* () {
+            const id = yield* makeUuidV7
+            return { id, sealed: Buffer.from((yield* sealing.makeDataKey(id)).sealed).toString("hex") }
+          }),
+        )
+        yield* sql`
+          insert into org (id, email, language, tos_version, tos_accepted_at, data_key, created_at)
+          select id, id::text, 'en', '1', now(), decode(sealed, 'hex'), now()
+          from jsonb_to_recordset(${JSON.stringify(many)}::jsonb) as one (id uuid, sealed text)`
       }).pipe(Effect.provide(Layer.provideMerge(Vault.layer, keys(`a:${former}`))))
 
       // Without the rotation, a start with only the new key is rejected, and the error names the missing key.
       const refusal = yield* Effect.flip(rotate.pipe(withKeys(`b:${present}`)))
       expect(refusal).toMatchObject({ _tag: "MasterKeyMissing", message: expect.stringContaining('"a"') })
-      yield* rotate.pipe(withKeys(`b:${present},a:${former}`))
+      expect(yield* keysInUse(sql)).toEqual(["a"])
+      yield* rotate.pipe(withKeys(`b:${present}, a : ${former} `))
+      expect(yield* keysInUse(sql)).toEqual(["b"])
       yield* rotate.pipe(withKeys(`b:${present}`))
       yield* Effect.gen(function* () {
         const vault = yield* Vault
