@@ -19,7 +19,7 @@ describe("Text", () => {
 })
 
 describe("A line of at most three characters", () => {
-  it.each([
+  it.each<readonly [string, boolean]>([
     ["a", true],
     ["\u{1f600}a", true],
     ["", false],

@@ -145,6 +145,14 @@ describe("Invisible text", () => {
     "<div style='color:rgba(0,0,0,0.29)'>no</div>",
     "<div style='color:#0004'>no</div>",
     "<div style='color:#efefef'>no</div>",
+    "<div style='display:none' style='display:block'>no</div>",
+    "<DIV STYLE='COLOR:RGB(255, 255, 255)'>no</DIV>",
+    "<div style='color:#ffff'>no</div>",
+    "<div style='color:#00000010'>no</div>",
+    "<style>.A{DISPLAY:NONE}</style><p class=a>no</p>",
+    "<style>.x{color:black}}.y{display:none}</style><p class=y>no</p>",
+    "<svg><svg></svg><p>no</p></svg>",
+    "<head><title>no</title><p>no<body>",
     "<font color=ffffff>no</font>",
     "<div style='background:#000;color:black'>no</div>",
     ...["script", "style", "title", "template", "noframes", "iframe", "object", "svg", "math"].map(
@@ -186,6 +194,13 @@ describe("Invisible text", () => {
     "<ul><li style='display:none'>no<li>seen</ul>",
     "<table><tr><td style='display:none'>no<td>seen</table>",
     "<div><p style='display:none'>no<div>seen</div></div>",
+    "<svg/>seen",
+    "<img style='display:none'/>seen",
+    "<head><title>no</title><body>seen",
+    "<div style='visibility:visible;opacity:1;clip:auto'>seen</div>",
+    "<div style='color:transparent;color:black'>seen</div>",
+    "<div style='background-color:#000'><p style='background:linear-gradient(#fff,#fff);color:#000'>seen</p></div>",
+    "<style>@media print{.m{display:none}.n{color:red}}.k{color:red}</style><p class=m>seen</p>",
     "<div style='display:none'><table><tr><td>no</div></td></tr></table></div><p>seen</p>",
   ])("does not include %s", (html) => {
     expect(fromHtml(html)).toBe("seen".replace("", html.includes("<li>") ? "- " : ""))
@@ -250,6 +265,12 @@ describe("The text of HTML", () => {
     ["a<!-- b -->c<![CDATA[d]]>", "ac"],
     [`${"<blockquote type=cite>".repeat(12)}a${"</blockquote>".repeat(12)}b`, `${">".repeat(10)} a\n\nb`],
     ["<blockquote type=cite>a<blockquote type=CITE>b</blockquote>c</blockquote>", "> a\n>\n>> b\n>\n> c"],
+    ["<blockquote>a</blockquote><blockquote type=cite>b<blockquote>c</blockquote>d", "a\n\n> b\n>\n> c\n>\n> d"],
+    ["a<br/>b<hr/>c", "a\nb\nc"],
+    ["1 < 2 &amp", "1 < 2 &"],
+    ["<pre>a  b</pre></pre>c  d<pre>e  f", "a  b\n\nc d\n\ne  f"],
+    ["<p>a</p> <p> b", "a\n\nb"],
+    ["a <br> b", "a\nb"],
   ])("%s", (html, text) => expect(fromHtml(html)).toBe(text))
 })
 
