@@ -19,17 +19,19 @@ export const bucketOf = (gram: number): number => Math.imul(gram >>> 7, 0x9e3779
  */
 const end = 0x1e
 
-/** Visits every gram of a stored text that starts between `from` and `to`, including repeated ones. */
-export const each = (text: string, visit: (gram: number) => void, from = 0, to = text.length): void => {
-  const last = Math.min(to, text.length - 1)
-  if (from >= last) return
-  let pair = (code(text.charCodeAt(from)) << 7) | code(text.charCodeAt(from + 1))
-  for (let begin = from; begin < last; begin++) {
-    const gram = (pair << 7) | (begin + 2 === text.length ? end : code(text.charCodeAt(begin + 2)))
-    visit(gram)
-    pair = gram & 0x3fff
-  }
-}
+/** Returns the number of grams of a stored text. They start at the positions from 0. */
+export const numberOf = (text: string): number => Math.max(0, text.length - 1)
+
+/** Returns the two characters at a position, from which {@link gramAt} makes the gram that starts there. */
+export const pairAt = (text: string, at: number): number =>
+  (code(text.charCodeAt(at)) << 7) | code(text.charCodeAt(at + 1))
+
+/**
+ * Returns the gram that starts at a position of a stored text, given the gram that starts before it or the pair that starts
+ * at it. Callers loop over a text themselves: a call of a function for each gram took most of the time.
+ */
+export const gramAt = (text: string, at: number, before: number): number =>
+  ((before & 0x3fff) << 7) | (at + 2 === text.length ? end : code(text.charCodeAt(at + 2)))
 
 /** A range of grams in one bucket; a match contains at least one of them. */
 export interface GramRange {
@@ -57,9 +59,11 @@ const ofText = (folded: string): ReadonlyArray<GramRange> => {
   }
   const grams = new Set<number>()
   // The last gram contains the terminator and cannot be used.
-  if (text.length > 2) each(text, (gram) => void grams.add(gram))
-  const all = [...grams].slice(0, -1)
-  return all
+  for (let at = 0, gram = pairAt(text, 0); at < numberOf(text) - 1; at++) {
+    gram = gramAt(text, at, gram)
+    grams.add(gram)
+  }
+  return [...grams]
     .toSorted((a, b) => rarityOf(b) - rarityOf(a))
     .slice(0, atMost.ofText)
     .map((gram) => ({ bucket: bucketOf(gram), first: gram, last: gram }))

@@ -42,25 +42,32 @@ export const make = () => {
     full.clear()
   }
 
+  /** Returns a new slot for a gram, or 0 if there are too many. */
+  const slotOf = (gram: number): number => {
+    if (grams.length === mostGrams) {
+      full.add(Grams.bucketOf(gram))
+      return 0
+    }
+    const slot = grams.push(gram)
+    slots[gram] = slot
+    if (slot * words > bits.length) {
+      const larger = new Uint32Array(bits.length * 2)
+      larger.set(bits)
+      bits = larger
+    }
+    return slot
+  }
+
   /** Adds the grams that start between `from` and `to`: a large text is added in parts. */
-  const add = (place: number, text: string, from?: number, to?: number): void => {
+  const add = (place: number, text: string, from = 0, to = text.length): void => {
     const word = place >>> 5
     const bit = 1 << (place & 31)
-    const visit = (gram: number): void => {
-      let slot = slots[gram]!
-      if (slot === 0) {
-        if (grams.length === mostGrams) return void full.add(Grams.bucketOf(gram))
-        slot = grams.push(gram)
-        slots[gram] = slot
-        if (slot * words > bits.length) {
-          const larger = new Uint32Array(bits.length * 2)
-          larger.set(bits)
-          bits = larger
-        }
-      }
-      bits[(slot - 1) * words + word]! |= bit
+    const last = Math.min(to, Grams.numberOf(text))
+    for (let at = from, gram = Grams.pairAt(text, from); at < last; at++) {
+      gram = Grams.gramAt(text, at, gram)
+      const slot = slots[gram]! || slotOf(gram)
+      if (slot > 0) bits[(slot - 1) * words + word]! |= bit
     }
-    Grams.each(text, visit, from, to)
   }
 
   const write = (into: Array<number>, gram: number, at: number): void => {
