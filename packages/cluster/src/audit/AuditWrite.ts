@@ -35,13 +35,17 @@ export interface Act {
   readonly command?: string | undefined
 }
 
-/** An operation with its id and time; writing it again has no effect. */
-export interface AuditWrite extends Act {
+/** An operation with its id and time. */
+interface Identified extends Act {
   readonly id: string
   readonly at: Date
   readonly count: number
-  /** The proof that the service wrote it. */
-  readonly proof: string
+}
+
+/** An operation to write; writing it again has no effect. */
+export interface AuditWrite extends Identified {
+  /** The row of the record, with the proof that the service wrote it. */
+  readonly row: ReturnType<typeof rowOf> & { readonly proof: string }
 }
 
 /** Returns the id of the record of a command's outcome: a version 7 UUID with the time of the command's id. */
@@ -62,7 +66,8 @@ export const make = (key: Proof.ProofKey, act: Act, count = 1): Effect.Effect<Au
     const { command } = act
     const [id, at] = command === undefined ? [fresh, now] : [idOf(command, act), millisOf(command)]
     const note = { ...act, id, at: new Date(at), count }
-    return { ...note, proof: Proof.of(key, rowOf(note)) }
+    const row = rowOf(note)
+    return { ...note, row: { ...row, proof: Proof.of(key, row) } }
   })
 
 /** Limits text from callers, which may be long or contain characters that the database rejects. */
@@ -77,7 +82,7 @@ const plain = (text: string | null): string | null =>
         .toWellFormed()
 
 /** Returns the row of a record. */
-export const rowOf = (note: Omit<AuditWrite, "proof">) => ({
+export const rowOf = (note: Identified) => ({
   org_id: note.org,
   id: note.id,
   at: note.at.toISOString(),
@@ -113,8 +118,7 @@ const typed = `org_id uuid, id uuid, at timestamptz, class text, action text, ac
 export const toNote = (write: AuditWrite): AuditNote => ({ text: textOf([write]), taken: false })
 
 /** Returns records as the single parameter of a statement. */
-const textOf = (notes: ReadonlyArray<AuditWrite>): string =>
-  JSON.stringify(notes.map((note) => ({ ...rowOf(note), proof: note.proof })))
+const textOf = (notes: ReadonlyArray<AuditWrite>): string => JSON.stringify(notes.map(({ row }) => row))
 
 /** Joins the records of several operations in one statement. */
 const gathered = (texts: ReadonlyArray<string>): string => `[${texts.map((text) => text.slice(1, -1)).join(",")}]`

@@ -24,9 +24,9 @@ export const canonical = (value: Json): string =>
     ? JSON.stringify(value)
     : Array.isArray(value)
       ? `[${value.map(canonical).join(",")}]`
-      : `{${Object.entries(value)
-          .toSorted(([one], [other]) => (one < other ? -1 : one > other ? 1 : 0))
-          .map(([name, member]) => `${JSON.stringify(name)}:${canonical(member)}`)
+      : `{${Object.keys(value)
+          .toSorted()
+          .map((name) => `${JSON.stringify(name)}:${canonical((value as { readonly [name: string]: Json })[name]!)}`)
           .join(",")}}`
 
 /** Returns the hash before an Org's first record. */

@@ -194,7 +194,7 @@ export const source: Source<Logged, Reads | ServiceKey> = {
             source: { address: null, via: "rest", tool: null, user_agent: null },
             requestId: null,
           })
-          const row = { ...AuditWrite.rowOf(note), at: note.at, proof: note.proof }
+          const row = { ...note.row, at: note.at }
           const { begun, rest, end } = yield* sealed(write, org, head, [row], { xid: head.xid, due: write.at })
           yield* store(
             write,
