@@ -158,6 +158,14 @@ describe("An SMTP server with BDAT", () => {
     expect((await exchange("BDAT 5\r\nhelloBDAT 0 LAST\r\n")).replies.at(-3)).toMatch(/^250 2\.0\.0 5 /)
   })
 
+  it("accepts a message by DATA after one in chunks", async () => {
+    const data = "MAIL FROM:<c@example.org>\r\nRCPT TO:<d@example.org>\r\nDATA\r\n..dot\r\n.\r\n"
+    expect(await exchange(`BDAT 5 LAST\r\nhello${data}${another}`)).toMatchObject({
+      codes: "250 250 250 354 250 250 250 250 221",
+      taken: ["hello", ".dot\r\n", "after"],
+    })
+  })
+
   it("treats nothing in a chunk as an end or a command, and removes no dot", async () => {
     const text = "..\r\n.\r\nRSET\r\nDATA\r\n.\r\nBDAT 1 LAST\r\n"
     expect(await exchange(`BDAT ${text.length} LAST\r\n${text}`)).toMatchObject({ codes: "250 221", taken: [text] })
@@ -224,6 +232,9 @@ describe("An SMTP server with BDAT", () => {
     expect(
       await exchange(`BDAT ${half.length}\r\n${half}BDAT ${half.length}\r\n${half}BDAT 2 LAST\r\n\r\n${another}`),
     ).toMatchObject({ codes: "250 552 503 250 250 250 221" })
+    const full = "x".repeat(most)
+    expect((await exchange(`BDAT ${most} LAST\r\n${full}`)).codes).toBe("250 221")
+    expect((await exchange(`BDAT ${most + 1} LAST\r\n${full}x`)).codes).toBe("552 221")
     // A chunk that is announced as far too large is not read.
     const { replies } = await exchange(`BDAT ${most * 2 + 1} LAST\r\nQUIT\r\n`)
     expect(replies.at(-1)).toMatch(/^552 5\.3\.4 /)

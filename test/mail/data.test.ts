@@ -18,6 +18,22 @@ describe("Message data", () => {
     })
   }
 
+  it("is the same with the same hash above 1 MiB, in pieces below and above it", () => {
+    const large = Buffer.from(
+      Array.from({ length: 25_000 }, (_, n) => `${n}`.padEnd(98, "x"))
+        .join("\r\n")
+        .concat("\r\n"),
+    )
+    const sha256 = new Uint8Array(createHash("sha256").update(large).digest())
+    for (const each of [large.length, 1_500_000, 700_000, 64 * 1024]) {
+      const data = Data.make(10_000_000)
+      for (let at = 0; at < large.length; at += each) data.push(large.subarray(at, at + each))
+      const received = data.finish()
+      expect(typeof received === "string" ? received : received.raw.equals(large), `${each}`).toBe(true)
+      expect(received).toMatchObject({ sha256 })
+    }
+  })
+
   it.each(["a\r\n", `${"a".repeat(200)}\r\n`])("is rejected for a lone CR or LF, in lines like %j", (line) => {
     const flawOf = (text: string, each: number) => {
       const data = Data.make(100_000)
@@ -50,15 +66,18 @@ describe("Message data", () => {
   })
 
   it("is rejected with more than 100 Received fields, and with 200,001 empty lines", () => {
-    const finished = (text: string) => {
+    const finished = (text: string, each = text.length) => {
       const data = Data.make(10_000_000)
-      data.push(Buffer.from(text))
+      for (let at = 0; at < text.length; at += each) data.push(Buffer.from(text.slice(at, at + each)))
       const received = data.finish()
       return typeof received === "string" ? received : "fine"
     }
     const hops = (count: number) => `${"Received: from a by b\r\n".repeat(count)}Subject: x\r\n\r\nReceived: no\r\n`
     expect([finished(hops(100)), finished(hops(101))]).toEqual(["fine", "loop"])
-    expect([finished("\r\n".repeat(200_000)), finished("\r\n".repeat(200_001))]).toEqual(["fine", "short_lines"])
+    for (const each of [undefined, 64 * 1024]) {
+      const empty = (lines: number) => finished("\r\n".repeat(lines), each)
+      expect([empty(200_000), empty(200_001)]).toEqual(["fine", "short_lines"])
+    }
     expect([finished("xx\r\n".repeat(250_000)), finished("x\r\n".repeat(250_000))]).toEqual(["fine", "short_lines"])
   })
 

@@ -2,6 +2,7 @@
 import { Effect, Logger, References } from "effect"
 import type { SMTPServerSession } from "smtp-server"
 import * as SessionLog from "@svc/mail-gateway/mail/smtp/SessionLog"
+import { sessionTimers } from "@svc/mail-gateway/mail/smtp/Server"
 import { Timing } from "@svc/mail-gateway/Timing"
 import { afterEach, expect, it, vi } from "vitest"
 
@@ -59,4 +60,24 @@ it("the log entry of a session says who ended it and why", () => {
   }
   expect(ended(() => log.ending(session, "data_too_slow"), after(idle))).toEqual(["data_too_slow"])
   expect(ended(() => log.leaving(), after(idle))).toEqual(["shutdown"])
+})
+
+it("a session ends at its last deadline, unless the deadline was cleared", () => {
+  vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] })
+  const timers = sessionTimers()
+  const expired: Array<string> = []
+  // Only the id is read.
+  const [one, two, three] = ["1", "2", "3"].map((id) => ({ id }) as SMTPServerSession)
+  for (const [session, millis] of [
+    [one, 100],
+    [one, 200],
+    [two, 150],
+    [three, 150],
+  ] as const)
+    timers.set(session!, millis, () => expired.push(`${session!.id} ${millis}`))
+  timers.clear(three!)
+  vi.advanceTimersByTime(149)
+  expect(expired).toEqual([])
+  vi.advanceTimersByTime(51)
+  expect(expired).toEqual(["2 150", "1 200"])
 })

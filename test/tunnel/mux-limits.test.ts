@@ -109,6 +109,7 @@ describe("a mux", () => {
     expect(drains).toBe(0)
     carrier.free = true
     mux.drained()
+    mux.drained()
     expect([drains, mux.queued]).toEqual([1, 0])
     expect(await sent()).toEqual([
       [frame.data, 1, Buffer.from("abc")],
@@ -119,9 +120,60 @@ describe("a mux", () => {
     mux.receive(bytesOf(frame.fin, 1, Buffer.alloc(0)))
     expect([stream.isOpen, mux.streams.size]).toEqual([false, 0])
     // No frame is sent for a stream that has ended.
-    stream.write(Buffer.from("late"))
+    expect(stream.write(Buffer.from("late"))).toBe(true)
     stream.reset(reset.cancel)
     expect(await sent()).toEqual([])
+  })
+
+  it("forgets a stream that it ends after its peer, and one that it resets with a text", async () => {
+    const { mux, sent, opened } = recorded()
+    for (const id of [2, 4]) mux.receive(openFrame(id))
+    mux.receive(bytesOf(frame.fin, 2, Buffer.alloc(0)))
+    expect(opened.map(({ isOpen }) => isOpen)).toEqual([true, true])
+    opened[0]!.end()
+    opened[1]!.reset(reset.local_refused, "ECONNREFUSED")
+    expect([mux.streams.size, ...opened.map(({ isOpen }) => isOpen)]).toEqual([0, false, false])
+    expect(await sent()).toEqual([
+      [frame.fin, 2, Buffer.alloc(0)],
+      [frame.reset, 4, Buffer.from([0, reset.local_refused, ...Buffer.from("ECONNREFUSED")])],
+    ])
+  })
+
+  it("sends no more of a stream than its credit", async () => {
+    const { mux, sent } = recorded()
+    const stream = open(mux)
+    expect(stream.write(Buffer.alloc(64 * 1024))).toBe(true)
+    expect(stream.write(Buffer.alloc(300 * 1024))).toBe(false)
+    const lengths: Array<number> = []
+    const more = async () => lengths.push(...(await sent()).slice(-5).map(([, , { length }]) => length))
+    for (let n = 0; n < 6; n++) await more()
+    expect(lengths.slice(1)).toEqual([1, 1, 1, 1].map((n) => n * limits.dataBytes))
+    const credit = Buffer.alloc(4)
+    credit.writeUInt32BE(10)
+    mux.receive(bytesOf(frame.window, 1, credit))
+    expect((await sent()).map(([type, id, { length }]) => [type, id, length])).toEqual([[frame.data, 1, 10]])
+    expect(mux.queued).toBe(364 * 1024 - limits.windowBytes - 10)
+  })
+
+  it("lets streams take turns of 64 KiB", async () => {
+    const { mux, sent, carrier } = recorded(false)
+    const streams = [open(mux), open(mux)]
+    await sent()
+    for (const stream of streams) stream.write(Buffer.alloc(160 * 1024))
+    carrier.free = true
+    mux.drained()
+    const frames: Array<[number, number]> = []
+    while (mux.queued > 0) frames.push(...(await sent()).map(([, id, { length }]): [number, number] => [id, length]))
+    frames.push(...(await sent()).map(([, id, { length }]): [number, number] => [id, length]))
+    const piece = 64 * 1024
+    expect(frames).toEqual([
+      [1, piece],
+      [3, piece],
+      [1, piece],
+      [3, piece],
+      [1, piece / 2],
+      [3, piece / 2],
+    ])
   })
 
   it("opens 10,000 streams, and another one only after one of them has ended", async () => {
@@ -161,6 +213,26 @@ describe("a mux", () => {
     expect(Buffer.concat(chunks)).toHaveLength(24)
     expect(mux.open(1, 0, Buffer.from("{}"))).toBeUndefined()
     expect(mux.streams.size).toBe(0)
+  })
+
+  it("drops the rest of a chunk in which it is closed, and drains no stream after it", async () => {
+    const { mux, opened } = recorded(false)
+    const stream = open(mux)
+    await turn()
+    stream.write(Buffer.from("abc"))
+    const done: Array<string> = []
+    stream.onDrain = () => void done.push("drained")
+    stream.onReset = () => void done.push("reset")
+    const close = bytesOf(frame.open, 2, Buffer.from([1, 0]))
+    const closing = new Mux({ write: () => true }, true, {
+      open: (one) => (opened.push(one), closing.close()),
+      control: () => void done.push("control"),
+    })
+    closing.receive(Buffer.concat([close, openFrame(4), bytesOf(frame.hello, 0, Buffer.alloc(0))]))
+    expect(opened.map(({ id, isOpen }) => [id, isOpen])).toEqual([[2, false]])
+    mux.close()
+    mux.drained()
+    expect([done, mux.queued]).toEqual([["reset"], 0])
   })
 
   it("confirms pings in their order, and all of them at its close", async () => {

@@ -3,7 +3,7 @@ import { Mux, type MuxStream, ProtocolError } from "@svc/tunnel-edge/protocol/Mu
 import { encode, Refusal } from "@svc/tunnel-edge/protocol/RequestHead"
 import { RequestSplitter } from "@svc/tunnel-edge/protocol/RequestSplitter"
 import * as fc from "fast-check"
-import { describe, expect, it } from "vitest"
+import { describe, expect, it, vi } from "vitest"
 
 /** Creates two connected endpoints that exchange bytes in pieces of the given sizes. */
 const pair = (sizes: () => number) => {
@@ -142,6 +142,51 @@ describe("the mux", () => {
   ])("fails on %s", (_, bytes) => {
     const agent = new Mux({ write: () => true }, false, { open: () => {}, control: () => {} })
     expect(() => agent.receive(bytes)).toThrow(ProtocolError)
+  })
+
+  it("returns credit at each quarter of the window, and doubles the window while it limits the reader", async () => {
+    let now = 0
+    const clock = vi.spyOn(performance, "now").mockImplementation(() => now)
+    /** Returns the credit that is returned for each quarter of the window, if the reader takes this long for it. */
+    const credits = async (millis: number, quarters: number) => {
+      const written: Array<Buffer> = []
+      const opened: Array<MuxStream> = []
+      const edge = new Mux({ write: (chunks) => (written.push(...chunks), true) }, true, {
+        open: (stream) => void opened.push(stream),
+        control: () => {},
+      })
+      const sent = async () => {
+        await new Promise((resolve) => setImmediate(resolve))
+        return Buffer.concat(written.splice(0))
+      }
+      edge.receive(frame(manifest.frame.open, 2, open))
+      const returned: Array<number> = []
+      let window: number = manifest.limits.windowBytes
+      while (returned.length < quarters) {
+        now += millis
+        opened[0]!.delivered(window / 4 - 1)
+        expect(await sent()).toHaveLength(0)
+        opened[0]!.delivered(1)
+        const bytes = await sent()
+        const credit = bytes.readUInt32BE(manifest.headerBytes)
+        expect(bytes).toEqual(frame(manifest.frame.window, 2, bytes.subarray(manifest.headerBytes)))
+        returned.push(credit / 1024)
+        window += credit - window / 4
+      }
+      return returned
+    }
+    const same = (count: number, kib: number) => Array.from({ length: count }, () => kib)
+    // A window limits a reader that takes less than two round trips of 1 s for a quarter, after 8 windows.
+    const growth = [...same(31, 64), 320, ...same(15, 128), 640, ...same(15, 256), 1_280, ...same(15, 512), 2_560]
+    expect(await credits(1_999, growth.length + 20)).toEqual([...growth, ...same(20, 1_024)])
+    expect(await credits(2_000, 40)).toEqual(same(40, 64))
+    clock.mockRestore()
+  })
+
+  it("opens even streams if its peer opens odd ones", () => {
+    const agent = new Mux({ write: () => true }, false, { open: () => {}, control: () => {} })
+    expect([1, 2].map(() => agent.open(1, 0, Buffer.from("{}"))?.id)).toEqual([2, 4])
+    expect(() => agent.receive(frame(manifest.frame.data, 6, 1))).toThrow("never opened")
   })
 
   it("parses any bytes as frames or a protocol error", () => {

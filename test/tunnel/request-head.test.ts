@@ -1,12 +1,12 @@
-import { encode, Refusal } from "@svc/tunnel-edge/protocol/RequestHead"
+import { encode, type Head, limits, Refusal } from "@svc/tunnel-edge/protocol/RequestHead"
 import { RequestSplitter } from "@svc/tunnel-edge/protocol/RequestSplitter"
 import { UpgradeResponse } from "@svc/tunnel-edge/edge/http/UpgradeResponse"
 import { describe, expect, it } from "vitest"
 
 /** Returns the forwarded bytes, and the status with which the input was rejected. */
-const pass = (text: string, host?: string) => {
+const pass = (text: string, host?: string, each = 1) => {
   const out: Array<string> = []
-  const heads: Array<{ readonly host: string; readonly upgrade: boolean }> = []
+  const heads: Array<Head> = []
   const splitter = new RequestSplitter(
     (head) => {
       heads.push(head)
@@ -17,8 +17,8 @@ const pass = (text: string, host?: string) => {
   )
   let status: number | undefined
   try {
-    // Passes single bytes, so that no limit depends on the size of a chunk.
-    for (const byte of Buffer.from(text, "latin1")) splitter.feed(Buffer.from([byte]))
+    // Passes single bytes by default, so that no limit depends on the size of a chunk.
+    for (let at = 0; at < text.length; at += each) splitter.feed(Buffer.from(text.slice(at, at + each), "latin1"))
   } catch (error) {
     if (!(error instanceof Refusal)) throw error
     status = error.status
@@ -91,6 +91,8 @@ describe("a request head", () => {
   it("may follow a few empty lines", () => {
     const two = `\r\n\r\n${get("")}\r\n${get("")}`
     expect(pass(two)).toMatchObject({ status: undefined, heads: [{}, {}] })
+    const four = `${"\r\n".repeat(4)}${get("")}`
+    expect(pass(four + four)).toMatchObject({ status: undefined, heads: [{}, {}] })
     expect(pass(`${"\r\n".repeat(5)}${get("")}`).status).toBe(400)
     expect(pass(`\r${get("")}`).status).toBe(400)
     expect(pass(`\n${get("")}`).status).toBe(400)
@@ -117,6 +119,19 @@ describe("a request head", () => {
     expect(pass(get("") + get("", "/", "A.EXAMPLE.:80")).status).toBe(undefined)
   })
 
+  it("has at most 16 KiB, wherever it begins in the bytes that arrive", () => {
+    const before = `POST / HTTP/1.1\r\nHost: a.example\r\nContent-Length: 20000\r\n\r\n${"x".repeat(20_000)}`
+    const head = (bytes: number) => {
+      const start = "GET / HTTP/1.1\r\nHost: a.example\r\nX: "
+      return `${start.padEnd(bytes, "x")}\r\n\r\n`
+    }
+    for (const each of [15_000, 30_000, 100_000]) {
+      const all = pass(before + head(limits.headBytes) + get(""), undefined, each)
+      expect([all.status, all.heads.length], `${each}`).toEqual([undefined, 3])
+      expect(pass(before + head(limits.headBytes + 1), undefined, each).status).toBe(431)
+    }
+  })
+
   it("keeps the position of a replaced Host", () => {
     expect(pass(get("X: y\r\n"), "localhost:3000").text).toBe(
       `GET / HTTP/1.1\r\nHost: localhost:3000\r\nX: y\r\n${ours}`,
@@ -125,7 +140,8 @@ describe("a request head", () => {
 })
 
 describe("a chunked body", () => {
-  const post = (body: string) => pass(`POST / HTTP/1.1\r\nHost: a.example\r\nTransfer-Encoding: chunked\r\n\r\n${body}`)
+  const chunked = "POST / HTTP/1.1\r\nHost: a.example\r\nTransfer-Encoding: chunked\r\n\r\n"
+  const post = (body: string) => pass(`${chunked}${body}`)
   const bodyOf = ({ text }: { readonly text: string }) => text.slice(text.indexOf("\r\n\r\n") + 4)
 
   it.each([
@@ -138,9 +154,21 @@ describe("a chunked body", () => {
     ["a trailer without a name", "0\r\n: x\r\n\r\n"],
     ["a trailer with a bare CR", "0\r\nX: a\rb\r\n\r\n"],
     ["a trailer with NUL", "0\r\nX: a\0\r\n\r\n"],
+    ["a trailer with another character in its name", "0\r\n(X: a\r\n\r\n"],
     ["a folded trailer", "0\r\nX: a\r\n b: c\r\n\r\n"],
   ])("is refused with %s", (_, body) => {
     expect(post(body).status).toBe(400)
+  })
+
+  it("has at most 16 KiB of trailers, wherever they begin in the bytes that arrive", () => {
+    const line = (length: number) => `${"X: ".padEnd(length - 1, "x")}\r\n`
+    /** Trailers of this many bytes, without line feeds and including the empty line. */
+    const body = (bytes: number) => `1\r\na\r\n0\r\n${line(1_024).repeat(15)}${line(bytes - 15 * 1_024 - 1)}\r\n`
+    for (const each of [1_000, 100_000]) {
+      const two = `${chunked}${body(limits.headBytes)}`.repeat(2)
+      expect(pass(two, undefined, each)).toMatchObject({ status: undefined, heads: [{}, {}] })
+      expect(pass(`${chunked}${body(limits.headBytes + 1)}`, undefined, each).status).toBe(431)
+    }
   })
 
   it("keeps trailers except for framing, routing and authentication", () => {
@@ -156,11 +184,11 @@ describe("a chunked body", () => {
       "Forwarded: for=1.2.3.4",
       "svc-tunnel-handle: x",
       "Connection: close",
-      "X-End: 2",
+      "X: 2",
     ]
     const passed = post(`3\r\nabc\r\n0\r\n${trailers.join("\r\n")}\r\n\r\n${get("")}`)
     expect(passed.status).toBe(undefined)
-    expect(bodyOf(passed)).toMatch(/^3\r\nabc\r\n0\r\nX-Sum: 1\r\nX-End: 2\r\n\r\nGET \/ HTTP/)
+    expect(bodyOf(passed)).toMatch(/^3\r\nabc\r\n0\r\nX-Sum: 1\r\nX: 2\r\n\r\nGET \/ HTTP/)
   })
 })
 
@@ -234,5 +262,11 @@ describe("white space around a value", () => {
     const chunked = pass(`${post}Transfer-Encoding:chunked\t\r\n\r\n0\r\n\r\n${get("")}`)
     expect([chunked.status, chunked.heads.length]).toEqual([undefined, 2])
     expect(pass(get("Content-Length: 3 4\r\n")).status).toBe(400)
+    const { headers } = pass(get("X-One:a\r\nX-Two: \tb \r\nX-ONE: c\r\n")).heads[0]!
+    expect([...headers]).toEqual([
+      ["host", "a.example"],
+      ["x-one", "a, c"],
+      ["x-two", "b"],
+    ])
   })
 })

@@ -6,7 +6,7 @@ import { describe, expect, it } from "vitest"
 
 describe("a splice", () => {
   /** A socket and a stream that record what is done to them. */
-  const spliced = (options: { readonly gated?: boolean } = {}) => {
+  const spliced = (options: { readonly gated?: boolean; readonly watched?: boolean } = {}) => {
     const did: Array<string> = []
     const accepts = { socket: true, stream: true, in: true, out: true }
     const socket = Object.assign(new EventEmitter(), {
@@ -29,7 +29,10 @@ describe("a splice", () => {
       count: (direction: "in" | "out", bytes: number) => (did.push(`${direction} ${bytes}`), accepts[direction]),
       onRoom: () => {},
     }
-    const separate = splice(socket as never, stream, options.gated === true ? { gate } : {})
+    const separate = splice(socket as never, stream, {
+      ...(options.gated === true ? { gate } : {}),
+      ...(options.watched === true ? { incoming: (bytes) => void did.push(`sees ${bytes}`) } : {}),
+    })
     return { socket, stream, gate, accepts, separate, did: () => did.splice(0) }
   }
   const abc = Buffer.from("abc")
@@ -92,7 +95,17 @@ describe("a splice", () => {
     expect(did()).toEqual(["delivered 3"])
   })
 
+  it("shows the bytes of the stream before they are written", () => {
+    const { stream, did } = spliced({ watched: true })
+    stream.onData(abc)
+    expect(did()).toEqual(["sees abc", "socket abc", "delivered 3"])
+  })
+
   it("leaves the socket alone after it is separated", () => {
+    const free = spliced()
+    free.separate()
+    free.stream.onDrain()
+    expect(free.did()).toEqual([])
     const { socket, stream, gate, accepts, separate, did } = spliced({ gated: true })
     accepts.in = false
     socket.emit("data", abc)

@@ -27,6 +27,7 @@ export const frames: Readonly<Record<string, ReadonlyArray<Buffer>>> = {
   "a short pong": [bytes(frame.pong, 0, Buffer.alloc(9))],
   open: [bytes(frame.open, peer, opened)],
   "open with nothing": [bytes(frame.open, peer, Buffer.from([1]))],
+  "open without metadata": [bytes(frame.open, peer, Buffer.from([1, 0]))],
   "open of the wrong side": [bytes(frame.open, 3, opened)],
   "open twice": [bytes(frame.open, peer, opened), bytes(frame.open, peer, opened)],
   "open of an earlier id": [bytes(frame.open, 8, opened), bytes(frame.open, 6, opened)],
@@ -62,5 +63,5 @@ export const frames: Readonly<Record<string, ReadonlyArray<Buffer>>> = {
   "too large a control frame": [bytes(frame.hello, 0, Buffer.alloc(linkLimits.controlBytes + 1))],
   "an unknown frame": [bytes(31, 0, empty)],
   "a frame that may be ignored": [bytes(32, 0, Buffer.from("x"))],
-  "a stream id with its high bit": [bytes(frame.data, 0x8000_0001, Buffer.from("x"))],
+  "a stream id with its high bit": [bytes(frame.data, 0x8000_0000, Buffer.from("x"))],
 }
