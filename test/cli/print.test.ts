@@ -15,6 +15,35 @@ describe("formatted output", () => {
     expect(pretty({ records: [{ id: "a" }], after: "x" })).toBe("ID\na\nContinue with --after x")
   })
 
+  it("shows each kind of value in a cell", () => {
+    const cell = (value: unknown) => pretty({ rows: [{ at: value }] }, ["at"]).split("\n")[1]
+    const cells: ReadonlyArray<readonly [unknown, string]> = [
+      [true, "yes"],
+      [false, "no"],
+      ["2026-11-26T12:00:00.123Z", "2026-11-26 12:00:00Z"],
+      ["on 2026-11-26T12:00:00Z", "on 2026-11-26T12:00:00Z"],
+      [[], "-"],
+      [["a", 1], "a 1"],
+      [[{ address: "a@example.org" }], "a@example.org"],
+      [[{ address: "a@example.org" }, { address: "b@example.org" }, {}], "a@example.org +2"],
+      [[{ id: 1 }, { id: 2 }], "2"],
+      [{ address: "a@example.org", name: "A" }, "a@example.org"],
+      [{ name: "A" }, '{"name":"A"}'],
+      [null, "-"],
+      [undefined, "-"],
+      ["two\n lines", "two lines"],
+    ]
+    expect(cells.map(([value]) => cell(value))).toEqual(cells.map(([, text]) => text))
+    // A column is a path; without columns, the first seven members that are neither lists nor objects.
+    expect(pretty({ rows: [{ a: { b: "c" } }, { a: 1 }, {}] }, ["a.b"])).toBe("B\nc\n-\n-")
+    const wide = Object.fromEntries("abcdefghi".split("").map((name, at) => [name, at === 1 ? ["x"] : at]))
+    expect(pretty({ rows: [wide] })).toBe("A  C  D  E  F  G  H\n0  2  3  4  5  6  7")
+    // More than one list, or a member beside the list, is shown by its name.
+    expect(pretty({ a: [1], b: [2] })).toBe("a: [1]\nb: [2]")
+    expect(pretty({ rows: [{ id: 1 }], total: 7 })).toBe("rows:\n  ID\n  1\ntotal: 7")
+    expect([pretty("text"), pretty([1]), pretty(null)]).toEqual(["text", "[1]", "-"])
+  })
+
   it("cuts a cell at 60 characters, and the last one of a line at 160", () => {
     const [, line] = pretty({ rows: [{ one: "a".repeat(200), two: "b".repeat(200) }] }).split("\n")
     expect(line).toBe(`${"a".repeat(59)}…  ${"b".repeat(159)}…`)
@@ -37,6 +66,16 @@ describe("formatted output", () => {
     try {
       const [line] = pretty(body).split("\n").slice(1)
       expect(line).toBe(`msg_0123456789abcdef  ${"s".repeat(17)}…  ${"f".repeat(17)}…`)
+      // What fits exactly stays, and no column becomes narrower than eight characters.
+      const exact = pretty({ rows: [{ a: "x".repeat(29), b: "y".repeat(29) }] }).split("\n")[1]
+      expect(exact).toBe(`${"x".repeat(29)}  ${"y".repeat(29)}`)
+      const seven = { rows: [Object.fromEntries("abcdefg".split("").map((name) => [name, name.repeat(20)]))] }
+      expect(pretty(seven).split("\n")[1]).toBe(
+        "abcdefg"
+          .split("")
+          .map((name) => `${name.repeat(7)}…`)
+          .join("  "),
+      )
     } finally {
       Object.assign(process.stdout, { isTTY, columns })
     }

@@ -6,6 +6,7 @@ import * as path from "node:path"
 import { exposure, knownNames, masterKey, misspelt, secretFiles, sites } from "@svc/cli/doctor/Configuration"
 import type { Finding } from "@svc/cli/doctor/Finding"
 import { collisions } from "@svc/cli/doctor/Listeners"
+import * as MailPolicyPage from "@svc/api/pages/MailPolicyPage"
 import * as Dns from "@svc/cli/doctor/Dns"
 import * as MailNames from "@svc/cli/doctor/MailNames"
 import { keyRecord, lineOf, policyId, tagOf, type Wanted, wanted } from "@svc/cli/dns/Records"
@@ -82,6 +83,51 @@ describe("the records", () => {
     }
   })
 
+  it("are these, and the marked ones are needed for every feature", () => {
+    const given = {
+      ...settings,
+      mtaSts: "enforce",
+      profileBase: "https://API.example.org",
+      arcKey: Option.none(),
+    } as const
+    const id = policyId(MailPolicyPage.policyOf({ mode: "enforce", servers: settings.mailServers }))
+    const all = wanted(given, { addresses: ["203.0.113.7"] })
+    expect(all.map(({ essential, name, kind, value }) => [essential ? "!" : "", name, kind, value].join(" "))).toEqual([
+      "! api.example.org A 203.0.113.7",
+      "! mail.example.org MX 10 mx1.example.org.",
+      "! mail.example.org MX 20 mx2.example.org.",
+      "! mx1.example.org A 203.0.113.7",
+      "! mx2.example.org A 203.0.113.7",
+      '! mail.example.org TXT "v=spf1 mx -all"',
+      ' mx1.example.org TXT "v=spf1 a -all"',
+      ' mx2.example.org TXT "v=spf1 a -all"',
+      '! _dmarc.mail.example.org TXT "v=DMARC1; p=quarantine; rua=mailto:postmaster@mail.example.org"',
+      ` _mta-sts.mail.example.org TXT "v=STSv1; id=${id}"`,
+      "! mta-sts.mail.example.org A 203.0.113.7",
+      ' _smtp._tls.mail.example.org TXT "v=TLSRPTv1; rua=mailto:postmaster@mail.example.org"',
+      " _imaps._tcp.mail.example.org SRV 0 1 993 mail.example.org.",
+      " _submissions._tcp.mail.example.org SRV 0 1 465 mail.example.org.",
+      " _submission._tcp.mail.example.org SRV 0 1 587 mail.example.org.",
+      "! mail.example.org A 203.0.113.7",
+      " autoconfig.mail.example.org A 203.0.113.7",
+      "! *.tunnel.example.net A 203.0.113.7",
+      "! connect.tunnel.example.net A 203.0.113.7",
+    ])
+    expect(wanted(settings, { addresses: [] }).filter(({ name }) => name.includes("mta-sts"))).toEqual([])
+    // A mail server with the name of the domain, and one that is written in capitals.
+    const own = wanted(
+      { ...given, mailServers: ["mail.example.org", "MX.example.org"] },
+      { addresses: ["2001:DB8::7"] },
+    )
+    const named = (name: string, kind: string) => own.filter((one) => one.name === name && one.kind === kind)
+    expect(named("mail.example.org", "TXT").map(({ value }) => value)).toEqual(['"v=spf1 mx -all"'])
+    expect(named("mail.example.org", "AAAA").map(({ why }) => why)).toEqual([
+      "the mail server; the address needs a PTR record with this name",
+    ])
+    expect(named("mail.example.org", "MX").map(({ is }) => is("5 mx.example.org."))).toEqual([false, true])
+    expect(named("mail.example.org", "AAAA")[0]!.is("2001:db8::7")).toBe(true)
+  })
+
   it("point mail programs to the host in the settings, and to the autoconfiguration", () => {
     const imapHost = Option.some("imap.example.org")
     const lines = wanted({ ...settings, imapHost }, { addresses: ["203.0.113.7"] }).map(lineOf)
@@ -137,6 +183,19 @@ describe("the doctor", () => {
     const lookups = (count: number) => with_({ [spf]: [`v=spf1 ${"?a:x.example ".repeat(count)}ip4:192.0.2.1 -all`] })
     expect(await lookups(10)).toEqual([])
     expect((await lookups(11)).map(({ detail }) => detail)).toEqual([expect.stringContaining("needs 11 look-ups")])
+    // An include counts, and so does what it includes; a mechanism without a target includes nothing.
+    const nested = {
+      "TXT a.example": ["google-site-verification=1", "v=spf1 a mx redirect=b.example"],
+      "TXT b.example": [`v=spf1 ${"exists:%{i}.c.example ".repeat(5)}ptr -all`],
+    }
+    const within = (record: string) => with_({ ...nested, [spf]: ["google-site-verification=2", record] })
+    expect(await within("v=spf1 include:a.example include -all")).toMatchObject([
+      { detail: expect.stringContaining("needs 11 ") },
+    ])
+    expect(await within("v=spf1 include:a.example -all")).toEqual([])
+    // What an eleventh include contains is not asked for.
+    const [tooMany] = await with_({ ...nested, [spf]: [`v=spf1 ${"a ".repeat(10)}include:a.example -all`] })
+    expect(tooMany!.detail).toMatch(/needs 11 /)
     expect((await with_({ "CNAME mx1.example.org": ["elsewhere.example.org"] }))[0]).toMatchObject({
       name: "MX",
       status: "fail",
@@ -145,7 +204,22 @@ describe("the doctor", () => {
       name: "PTR",
       status: "warn",
       remedy: expect.stringContaining("mx1.example.org"),
+      detail: "203.0.113.7 is host-7.provider.example, not mx1.example.org",
     })
+    expect((await with_({ "PTR 203.0.113.7": [] }))[0]!.detail).toBe("203.0.113.7 is nobody, not mx1.example.org")
+    const capital = { ...settings, mailServers: ["MX1.example.org"] }
+    const known: Readonly<Record<string, ReadonlyArray<string>>> = {
+      "A MX1.example.org": ["192.0.2.1"],
+      "PTR 192.0.2.1": ["mx1.example.org"],
+    }
+    const dns: Dns.Ask = (name, kind) => Effect.succeed(known[`${kind} ${name}`] ?? [])
+    expect(await Effect.runPromise(MailNames.findings(capital, dns))).toMatchObject([
+      { name: "PTR", status: "ok", detail: "192.0.2.1 is MX1.example.org" },
+    ])
+    const issuers: Dns.Ask = (_, kind) => Effect.succeed(kind === "CAA" ? ["ca.example"] : [])
+    expect(await Effect.runPromise(MailNames.findings(settings, issuers))).toMatchObject([
+      { name: "CAA", status: "ok", detail: "only ca.example may issue certificates for tunnel.example.net" },
+    ])
   })
 
   it("distinguishes a DNS timeout from a missing record", async () => {

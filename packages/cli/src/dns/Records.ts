@@ -28,7 +28,7 @@ export interface Reached {
   readonly addresses: ReadonlyArray<string>
 }
 
-const hostOf = (url: string) => new URL(url).hostname.toLowerCase()
+const hostOf = (url: string) => new URL(url).hostname
 
 const isV6 = (address: string) => address.includes(":")
 
@@ -197,13 +197,11 @@ export const wanted = (settings: Settings, reached: Reached): ReadonlyArray<Want
 
 /** Splits a value into TXT strings of at most 255 bytes (RFC 1035 section 3.3.14). */
 const split = (value: string): string =>
-  value.startsWith('"') && value.length > 257
-    ? value
-        .slice(1, -1)
-        .match(/.{1,255}/g)!
-        .map((part) => `"${part}"`)
-        .join(" ")
-    : value
+  value
+    .slice(1, -1)
+    .match(/.{1,255}/g)!
+    .map((part) => `"${part}"`)
+    .join(" ")
 
 /** Formats a line of a zone file; a record with an unknown value becomes a comment. */
 export const lineOf = ({ name, kind, value }: Wanted): string =>
