@@ -8,7 +8,7 @@ import * as BlueskyMessages from "@svc/cluster/connectors/platforms/bluesky/Mess
 import * as Text from "@svc/cluster/connectors/platforms/bluesky/Text"
 import * as Mastodon from "@svc/cluster/connectors/platforms/mastodon/PostOptions"
 import * as Responses from "@svc/cluster/connectors/platforms/mastodon/Responses"
-import { boundedDate, boundedPost, boundedWords } from "@svc/cluster/connectors/platforms/ResponseBounds"
+import { boundedDate, boundedPost, boundedWords, hasMoreValues } from "@svc/cluster/connectors/platforms/ResponseBounds"
 import * as Refusals from "@svc/cluster/connectors/Refusals"
 import { Effect, type Schema } from "effect"
 import { expect, it } from "vitest"
@@ -302,4 +302,18 @@ it("posts, options, failures and responses are read exactly", async () => {
   lines.push(String(Responses.validEntries(Responses.Account)(Array.from({ length: 201 }, () => account)).length))
   await table("Lists", ["x", [account, 1]], (data) => Responses.listOf(Responses.Account)(data))
   await expect(`${lines.join("\n").toWellFormed()}\n`).toMatchFileSnapshot("tables/tables.txt")
+})
+
+it("counts the values of a JSON text outside of its strings", () => {
+  const texts: ReadonlyArray<readonly [string, number]> = [
+    ["[", 1],
+    ["[1,2,3]", 3],
+    ['{"a":[1,{"b":2}],"c":3}', 5],
+    ['[",[{","\\",,","a"]', 3],
+    [',"', 1],
+  ]
+  for (const [text, values] of texts) {
+    const bytes = Buffer.from(text)
+    expect([text, hasMoreValues(bytes, values), hasMoreValues(bytes, values - 1)]).toEqual([text, false, true])
+  }
 })

@@ -38,3 +38,23 @@ export const boundedPost = (post: Post): Post => ({
   reply_to: post.reply_to === null ? null : boundedAddress(post.reply_to),
   created_at: post.created_at,
 })
+
+const [quote, backslash, comma, bracket, brace] = [...'"\\,[{'].map((sign) => sign.charCodeAt(0))
+
+/**
+ * Returns whether a JSON text has more values than a limit, so that parsing or validating it would block the event loop. Estimates the
+ * number by counting opening and separating characters outside of strings.
+ */
+export const hasMoreValues = (json: Uint8Array, atMost: number): boolean => {
+  let values = 0
+  let quoted = false
+  for (let at = 0; at < json.length; at++) {
+    const sign = json[at]
+    if (quoted) {
+      if (sign === backslash) at++
+      else if (sign === quote) quoted = false
+    } else if (sign === quote) quoted = true
+    else if ((sign === comma || sign === bracket || sign === brace) && ++values > atMost) return true
+  }
+  return false
+}

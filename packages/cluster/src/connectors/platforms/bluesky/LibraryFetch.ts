@@ -15,7 +15,7 @@ import {
 } from "@atproto/oauth-client-node"
 import { isProblem } from "@svc/domain/problems/Problem"
 import { type Context, Effect } from "effect"
-import { boundedWords } from "../ResponseBounds.ts"
+import { boundedWords, hasMoreValues } from "../ResponseBounds.ts"
 import {
   CredentialRefused,
   InputRefused,
@@ -54,7 +54,7 @@ const libraryFetch = (http: PlatformHttp, context: Context.Context<never>): Libr
   return {
     fetch: async (input, init) => {
       const response = await http.fetch(input, init)
-      if (countValues(new Uint8Array(await response.clone().arrayBuffer())) > maxValues) {
+      if (hasMoreValues(new Uint8Array(await response.clone().arrayBuffer()), maxValues)) {
         throw new PlatformUnreachable({
           message: `The response of ${new URL(response.url).host} contains too many values.`,
         })
@@ -94,23 +94,6 @@ const libraryFetch = (http: PlatformHttp, context: Context.Context<never>): Libr
  * value. Ordinary pages have at most half as many values.
  */
 const maxValues = 8_000
-
-const [quote, backslash, comma, bracket, brace] = [...'"\\,[{'].map((sign) => sign.charCodeAt(0))
-
-/** Estimates the number of values in a JSON text by counting opening and separating characters outside of strings. */
-const countValues = (json: Uint8Array): number => {
-  let values = 0
-  let quoted = false
-  for (let at = 0; at < json.length; at++) {
-    const sign = json[at]
-    if (quoted) {
-      if (sign === backslash) at++
-      else if (sign === quote) quoted = false
-    } else if (sign === quote) quoted = true
-    else if (sign === comma || sign === bracket || sign === brace) values++
-  }
-  return values
-}
 
 /** Yields an error and its causes, the outermost first. */
 function* causes(error: unknown): Generator<unknown> {

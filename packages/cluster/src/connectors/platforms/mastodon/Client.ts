@@ -12,7 +12,7 @@ import { HttpConfigImpl } from "masto/adapters/config/http-config.js"
 import { BaseHttp } from "masto/adapters/http/base-http.js"
 import { SerializerNativeImpl } from "masto/adapters/serializers/serializer-native-impl.js"
 import type { Serializer } from "masto/interfaces/serializer.js"
-import { boundedWords } from "../ResponseBounds.ts"
+import { boundedWords, hasMoreValues } from "../ResponseBounds.ts"
 import { CredentialRefused, isFailure, type PlatformFailure, PlatformRefused, PlatformUnreachable } from "../Failure.ts"
 import type { PlatformResponse, PlatformHttp } from "../PlatformHttp.ts"
 
@@ -20,16 +20,9 @@ import type { PlatformResponse, PlatformHttp } from "../PlatformHttp.ts"
 const responseBytes = 1024 * 1024
 const responseValues = 60_000
 
-const hasMoreValues = (bytes: Uint8Array): boolean => {
-  let values = 0
-  // Counts `,`, `[` and `{` also inside of strings, so that the estimate is never too low.
-  for (const byte of bytes)
-    if ((byte === 0x2c || byte === 0x5b || byte === 0x7b) && ++values > responseValues) return true
-  return false
-}
-
 const parseJson = (host: string, { body }: PlatformResponse): unknown => {
-  if (hasMoreValues(body)) throw new PlatformUnreachable({ message: `The response of ${host} is too large.` })
+  if (hasMoreValues(body, responseValues))
+    throw new PlatformUnreachable({ message: `The response of ${host} is too large.` })
   if (body.length === 0) return undefined
   try {
     return JSON.parse(new TextDecoder().decode(body))
