@@ -190,17 +190,21 @@ export const everywhere = HttpRouter.middleware(
                 ? Effect.failCause(cause)
                 : Effect.succeed(render(book, requestId, ProblemRendering.cutOff)),
           )
-          const answered = yield* Effect.updateContext(rendered, (context: Context.Context<never>) =>
-            context.pipe(
-              Context.add(HttpServerRequest.HttpServerRequest, request),
+          const answered = yield* Effect.updateContext(rendered, (context: Context.Context<never>) => {
+            const own = context.pipe(
               Context.add(RequestContext, exchange),
               Context.add(References.CurrentLogAnnotations, { request_id: requestId }),
-              Context.add(
-                HttpIncomingMessage.MaxBodySize,
-                isStranger ? Bodies.largestPublic : Bodies.largestOf(request),
-              ),
-            ),
-          )
+            )
+            // Only what differs is added: a context with more than eight additions is copied for the next one.
+            const asked = request === given ? own : Context.add(own, HttpServerRequest.HttpServerRequest, request)
+            return Bodies.isWithoutBody(request)
+              ? asked
+              : Context.add(
+                  asked,
+                  HttpIncomingMessage.MaxBodySize,
+                  isStranger ? Bodies.largestPublic : Bodies.largestOf(request),
+                )
+          })
           if (exchange.settle !== undefined) yield* exchange.settle(answered)
           if (handed !== undefined) {
             // This response is embedded in the response of an MCP call.

@@ -91,15 +91,29 @@ const make = Effect.gen(function* () {
       note(exchange, { name: budget, quota, windowSeconds: 60, remaining, resetSeconds }),
     )
 
-  /** Returns the request in the form of the newest version, and remembers how to translate the response back. */
-  const inVersion = (exchange: RequestContextState, group: HttpApiGroup.Top, endpoint: HttpApiEndpoint.Top) =>
-    Effect.map(HttpServerRequest.HttpServerRequest, (request) => {
-      const { version } = exchange
-      if (version === undefined || version === newest) return request
-      const translation = translationOf(versions, version, `${group.identifier}.${endpoint.identifier}`)
-      exchange.older = translation?.response
-      return translation?.request === undefined ? request : inNewerForm(request, translation.request)
-    })
+  /**
+   * Returns the request in the form of the newest version, or undefined if it has this form already. Remembers how to translate
+   * the response back.
+   */
+  const inVersion = (exchange: RequestContextState, group: HttpApiGroup.Top, endpoint: HttpApiEndpoint.Top) => {
+    const { version } = exchange
+    if (version === undefined || version === newest) return Effect.undefined
+    const translation = translationOf(versions, version, `${group.identifier}.${endpoint.identifier}`)
+    exchange.older = translation?.response
+    const change = translation?.request
+    return change === undefined
+      ? Effect.undefined
+      : Effect.map(HttpServerRequest.HttpServerRequest, (request) => inNewerForm(request, change))
+  }
+
+  /** Runs an effect with a translated request, or with the one of the context. */
+  const withRequest = <A, E, R>(
+    effect: Effect.Effect<A, E, R>,
+    translated: HttpServerRequest.HttpServerRequest | undefined,
+  ): Effect.Effect<A, E, R> =>
+    translated === undefined
+      ? effect
+      : (Effect.provideService(effect, HttpServerRequest.HttpServerRequest, translated) as typeof effect)
 
   const callerOf = (caller: CallerInfo, requestId: string): CallerOfRequest => {
     const by: Initiator = {
@@ -133,18 +147,14 @@ const make = Effect.gen(function* () {
     )
     // The console and the tools are of this release; everyone else keeps the version of the account.
     if (exchange.source.via === "rest") exchange.version ??= versionOfSetting(versions, known.caller.org.api_version)
-    const request = yield* inVersion(exchange, group, endpoint)
+    const translated = yield* inVersion(exchange, group, endpoint)
     const identity = yield* Effect.tapError(
-      Effect.provideService(
-        judgeKnown(call, policy, known, handle, params, query, exchange),
-        HttpServerRequest.HttpServerRequest,
-        request,
-      ),
+      withRequest(judgeKnown(call, policy, known, handle, params, query, exchange), translated),
       (refused) => recording.refused(call, known.caller, params, exchange, refused),
     )
     usage.add(identity == null ? { org: known.caller.org.id } : { identity: identity.id }, "call", { count: 1 })
     exchange.tagged = Context.get(endpoint.annotations, Tagged)
-    return { caller: callerOf(known.caller, exchange.requestId), identity, params, query, exchange, request }
+    return { caller: callerOf(known.caller, exchange.requestId), identity, params, query, exchange, translated }
   })
 
   /** Returns the Identity that the request of a known caller refers to. */
@@ -211,27 +221,30 @@ const make = Effect.gen(function* () {
   const admit = <E, R>(
     handler: Effect.Effect<HttpServerResponse.HttpServerResponse, E, R>,
     call: Call,
-    { caller, identity, params, query, exchange, request }: Admitted,
+    { caller, identity, params, query, exchange, translated }: Admitted,
   ) =>
-    Effect.provideService(
-      recording.recorded(
-        ofKnownQuery(call.endpoint, query, handler),
-        (once) =>
-          call.endpoint.method !== "GET"
-            ? Effect.tap(
-                repeatable(once, caller, Context.get(call.endpoint.annotations, ShowsSecret)),
-                announced(call, caller, identity),
-              )
-            : once,
-        call,
+    withRequest(
+      Effect.provideService(
+        recording.recorded(
+          ofKnownQuery(call.endpoint, query, handler),
+          (once) =>
+            call.endpoint.method !== "GET"
+              ? Effect.tap(
+                  repeatable(once, caller, Context.get(call.endpoint.annotations, ShowsSecret)),
+                  announced(call, caller, identity),
+                )
+              : once,
+          call,
+          caller,
+          identity,
+          params,
+          exchange,
+        ),
+        Caller,
         caller,
-        identity,
-        params,
-        exchange,
       ),
-      Caller,
-      caller,
-    ).pipe(Effect.provideService(HttpServerRequest.HttpServerRequest, request))
+      translated,
+    )
 
   /** A request without a proof is malformed; decoding rejects it before a handler needs the proof. */
   const withProof = <A, E, R, I, S>(handler: Effect.Effect<A, E, R>, tag: Context.Key<I, S>, proof: S | undefined) =>

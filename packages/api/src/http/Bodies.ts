@@ -32,7 +32,8 @@ export const largestOf = ({ headers, url }: HttpServerRequest.HttpServerRequest)
         ? largestPost
         : largest
 
-const isWithoutBody = ({ headers }: HttpServerRequest.HttpServerRequest): boolean =>
+/** Returns whether the head of the request says that it has no body. */
+export const isWithoutBody = ({ headers }: HttpServerRequest.HttpServerRequest): boolean =>
   headers["transfer-encoding"] === undefined && (headers["content-length"] ?? "0") === "0"
 
 /** Returns whether the request declares the length of its body. */

@@ -201,7 +201,7 @@ const make = Effect.gen(function* () {
     },
 
     /** Lists messages, newest first. An unknown id matches nothing. */
-    list: Effect.fn("MessageQueries.list")(function* (identityId: IdentityId, filter: MessageFilter) {
+    list: Effect.fnUntraced(function* (identityId: IdentityId, filter: MessageFilter) {
       const request = yield* pageOf(identityId, filter)
       const { before, atMost } = request
       const conditions = yield* conditionsOf(sql, filter)

@@ -67,7 +67,7 @@ const make = Effect.gen(function* () {
     return { row, bytes }
   })
 
-  const value = Effect.fn("Vault.value")(function* (
+  const value = Effect.fnUntraced(function* (
     namespace: Namespace,
     name: string,
     version: number | undefined,
@@ -124,7 +124,7 @@ const make = Effect.gen(function* () {
     }, orUnavailable),
 
     /** Creates the secret or writes its next version. An omitted description stays unchanged. */
-    put: Effect.fn("Vault.put")(function* (
+    put: Effect.fnUntraced(function* (
       namespace: Namespace,
       name: string,
       secret: { readonly value: string; readonly description?: string | null },
