@@ -47,8 +47,8 @@ export const headOf = (
       ...Object.entries({ host, ...headers }).map(([name, value]) => `${name}: ${value}`),
     ].join("\r\n"),
   ).head
-/** Returns the fields of a signature of ada's Tunnel. */
-export const signature = () => signedBy(origin, "kid", privateKey, "https://ada.tunnel.example/")
+/** Returns the fields of an agent's signature for ada's Tunnel. */
+export const signature = (by = origin) => signedBy(by, "kid", privateKey, "https://ada.tunnel.example/")
 export const signedHead = () => headOf("/", signature())
 export const basic = (pair: string) => ({ authorization: `Basic ${Buffer.from(pair).toString("base64")}` })
 export const sha256 = (text: string) => createHash("sha256").update(text).digest()

@@ -19,6 +19,14 @@ it("limits open connections per client and in total", () => {
   expect([from("192.0.2.1"), from("192.0.2.1")].map(caps.admit)).toEqual([true, false])
 })
 
+it("frees one place of a client for each of its connections that closes", () => {
+  const caps = make({ perClient: 3, inAll: 9 })
+  const open = Array.from({ length: 3 }, () => from("192.0.2.1"))
+  expect(open.map(caps.admit)).toEqual([true, true, true])
+  open[0]!.emit("close")
+  expect([from("192.0.2.1"), from("192.0.2.1")].map(caps.admit)).toEqual([true, false])
+})
+
 it("counts an IPv6 client by its /64", () => {
   expect(clientBlock("2001:db8:1:2:3:4:5:6")).toBe(clientBlock("2001:db8:1:2::9"))
   expect(clientBlock("2001:db8:1::9")).toBe("2001:db8:1:0")

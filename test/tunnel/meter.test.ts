@@ -3,8 +3,9 @@ import * as PasswordThrottle from "@svc/tunnel-edge/edge/routing/PasswordThrottl
 import * as Metering from "@svc/tunnel-edge/edge/Metering"
 import * as Registry from "@svc/tunnel-edge/edge/links/Registry"
 import type { Usage } from "@svc/cluster/tunnel/TunnelUsage"
+import { Timing } from "@svc/tunnel-edge/edge/Timing"
 import { Effect } from "effect"
-import { describe, expect, it } from "vitest"
+import { afterEach, describe, expect, it, vi } from "vitest"
 
 const grace = 64 * 1024
 
@@ -104,6 +105,45 @@ describe("the meter of an edge", () => {
     state.stored = true
     await Effect.runPromise(metering.flush)
     expect(recorded).toMatchObject([[{ requests: 4, responses: 4, errors: 2, millis: 40 }]])
+  })
+})
+
+describe("a lease whose request fails", () => {
+  afterEach(() => void vi.useRealTimers())
+
+  it("is requested again under the same number while connections wait, and with the next bytes otherwise", async () => {
+    vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] })
+    const reports: Array<readonly [used: number, report: number]> = []
+    let fails = true
+    const metering = Metering.make({
+      lease: (_, { used, report }) =>
+        Effect.suspend(() => {
+          reports.push([used, report])
+          return fails ? Effect.fail("away") : Effect.succeed({ granted: 1_000, ends_in: 0 })
+        }),
+      record: () => Effect.void,
+      run: (effect) => Effect.runFork(effect),
+      now: () => 0,
+    })
+    const passage = metering.open("org", "identity", () => {})
+    let rooms = 0
+    passage.onRoom = () => rooms++
+    const pass = (millis: number) => vi.advanceTimersByTimeAsync(millis)
+    // There is room left, so nothing waits.
+    expect(passage.count("in", grace - 1)).toBe(true)
+    await pass(3 * Timing.leaseAgainMillis)
+    expect(reports).toEqual([[grace - 1, 1]])
+    expect(passage.count("in", 1)).toBe(false)
+    expect(passage.count("in", 10)).toBe(false)
+    await pass(Timing.leaseAgainMillis - 1)
+    expect(reports).toHaveLength(2)
+    fails = false
+    await pass(1)
+    expect([reports, rooms]).toEqual([Array.from({ length: 3 }, () => [grace - 1, 1]), 1])
+    fails = true
+    // The bytes that passed in the meantime are charged to the new lease.
+    expect(passage.count("in", 1_000 - 11 - 1)).toBe(true)
+    expect(passage.count("in", 1)).toBe(false)
   })
 })
 

@@ -176,6 +176,9 @@ describe("a request for a Tunnel", () => {
     for (const name of Object.keys(fields) as Array<keyof typeof fields>) fields[name] = judgeAgain.headers.get(name)!
     expect(await got(headOf("/", fields))).toEqual([401, "This request was received before. Sign each request anew."])
     expect(await got(headOf("/other", signature()))).toEqual([401, "The signature does not belong to this request."])
+    // Production reads no keys over plain HTTP.
+    const plain = headOf("/", signature(origin.replace("https:", "http:")))
+    expect(await got(plain)).toMatchObject([401, expect.stringContaining("http")])
     state.busy = true
     expect(await got(signedHead())).toEqual([503, "Too many keys are read.", 5])
     state.busy = false

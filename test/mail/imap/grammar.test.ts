@@ -3,6 +3,7 @@
  * every limit at its edge. The messages have other UIDs than sequence numbers, and no two of their values are equal.
  */
 import { limits, Malformed, Reader } from "@svc/mail-gateway/mail/imap/protocol/Reader"
+import * as Sets from "@svc/mail-gateway/mail/imap/protocol/Sets"
 import { toPublic } from "@svc/domain/Ids"
 import { describe, expect, it } from "vitest"
 import { append, login, message, open } from "./Sessions.ts"
@@ -54,6 +55,8 @@ describe("A limit of", () => {
 
   it("elements and nesting is bounded", () => {
     expect(limits).toEqual({ depth: 20, elements: 2_000 })
+    const set = (ranges: number) => Sets.read(Array.from({ length: ranges }, () => "1:2").join(","))
+    expect([set(10_000)?.length, set(10_001)]).toEqual([10_000, undefined])
     expect(reader("9".repeat(19)).modseq()).toBe(Number.MAX_SAFE_INTEGER)
   })
 })

@@ -1,9 +1,12 @@
 /** A session with a mail server, by what is sent after each of the server's replies. */
 import { describe, expect, it } from "@effect/vitest"
+import type { Socket } from "node:net"
 import { begin, type Outcome, type Terms, type Unwelcome } from "@svc/mail-gateway/mail/sending/smtp/Conversation"
 import type { Letter } from "@svc/mail-gateway/mail/sending/smtp/Letter"
 import type { Broken } from "@svc/mail-gateway/mail/sending/smtp/Wire"
 import { Effect, Redacted } from "effect"
+import { vi } from "vitest"
+import { patience } from "../../harness/Eventually.ts"
 import { scripted } from "./Sinks.ts"
 
 const letter = (more: Partial<Letter> = {}): Letter => ({
@@ -25,11 +28,13 @@ const base64 = (text: string) => Buffer.from(text).toString("base64")
 /** Sends a message and returns what the server received, and the outcome. */
 const session = Effect.fnUntraced(function* (script: Script, terms: Partial<Terms> = {}, more: Partial<Letter> = {}) {
   const known = Object.entries({ DATA: "354 go", ...script })
-  const { port, heard } = yield* scripted((line) =>
-    line === ""
+  const sockets = new Set<Socket>()
+  const { port, heard } = yield* scripted((line, socket) => {
+    sockets.add(socket)
+    return line === ""
       ? (script["greeting"] ?? "220 hi")
-      : (known.find(([command]) => command !== "greeting" && line.startsWith(command))?.[1] ?? "250 ok"),
-  )
+      : (known.find(([command]) => command !== "greeting" && line.startsWith(command))?.[1] ?? "250 ok")
+  })
   const outcome = yield* begin(
     { host: "127.0.0.1", port },
     { name: "mx.example.org", helo: "mx.mail.example", tls: "none", ...terms },
@@ -39,7 +44,9 @@ const session = Effect.fnUntraced(function* (script: Script, terms: Partial<Term
     ),
     Effect.catch((error: Unwelcome | Broken) => Effect.succeed(error)),
   )
-  return { heard, outcome }
+  /** Completes when the client has closed every connection. */
+  const closed = Effect.promise(() => vi.waitUntil(() => [...sockets].every(({ destroyed }) => destroyed), patience))
+  return { heard, outcome, closed, sockets }
 })
 
 const hello = "EHLO mx.mail.example"
@@ -56,14 +63,17 @@ const codes = (outcome: { readonly _tag: string } | Outcome) =>
 describe("A session with a mail server", () => {
   it.effect.each([
     ["greets with 554", { greeting: "554 5.7.1 no" }, "greeting", 554, []],
+    ["greets with 300", { greeting: "300 what" }, "greeting", 300, []],
     ["greets with 421", { greeting: "421 busy" }, "greeting", 421, []],
     ["is busy at EHLO, so HELO is not tried", { EHLO: "421 4.3.2 busy" }, "hello", 421, [hello]],
     ["rejects EHLO and HELO", { EHLO: "502 what", HELO: "550 no" }, "hello", 550, [hello, "HELO mx.mail.example"]],
   ] as const)("ends before a transaction if the server %s", ([, script, stage, code, commands]) =>
     Effect.gen(function* () {
-      const { heard, outcome } = yield* session(script)
+      const { heard, outcome, closed, sockets } = yield* session(script, { tls: "optional" })
       expect(outcome).toMatchObject({ _tag: "Unwelcome", stage, code })
       expect(heard).toEqual(commands)
+      yield* closed
+      expect(sockets.size).toBe(1)
     }),
   )
 
@@ -228,6 +238,30 @@ describe("A transaction", () => {
       const { heard, outcome } = yield* session({ DATA: "250 ok" })
       expect(outcome).toMatchObject({ _tag: "Broken", isOpen: false })
       expect(heard).not.toContain(".")
+    }),
+  )
+
+  it.effect.each([
+    ["refuses", "552 5.3.4 no", { _tag: "Answered", replies: [552, 552].map((code) => ({ code, command: "DATA" })) }],
+    // It has not received the message that it says it accepted.
+    ["accepts", "250 ok", { _tag: "Unknown", message: "The server replied before the end of the message" }],
+  ] as const)("ends its connection if the server %s its content early", ([, early, expected]) =>
+    Effect.gen(function* () {
+      const { heard, outcome, closed } = yield* session({ DATA: `354 go\r\n${early}` })
+      expect(outcome).toMatchObject({ ...expected, isOpen: false })
+      yield* closed
+      expect(heard).not.toContain(".")
+    }),
+  )
+
+  it.effect.each([
+    ["MAIL", "Broken"],
+    ["DATA", "Broken"],
+    [".", "Unknown"],
+  ] as const)("whose connection ends at %s is %s", ([command, tag]) =>
+    Effect.gen(function* () {
+      const { outcome } = yield* session({ [command]: "close" })
+      expect(outcome).toEqual({ _tag: tag, message: "The server closed the connection", isOpen: false })
     }),
   )
 

@@ -2,8 +2,12 @@
 import { describe, expect, it } from "@effect/vitest"
 import * as Destinations from "@svc/mail-gateway/mail/sending/Destinations"
 import { Timing } from "@svc/mail-gateway/Timing"
+import type { Conversation, Outcome } from "@svc/mail-gateway/mail/sending/smtp/Conversation"
+import type { Letter } from "@svc/mail-gateway/mail/sending/smtp/Letter"
+import * as Pool from "@svc/mail-gateway/mail/sending/smtp/Pool"
 import { Effect, Fiber } from "effect"
 import { TestClock } from "effect/testing"
+import { afterEach, beforeEach, vi } from "vitest"
 
 const settle = Effect.forEach(Array.from({ length: 20 }), () => Effect.yieldNow)
 
@@ -153,4 +157,120 @@ describe("A domain whose servers cannot be reached", () => {
       expect([...one.pools.keys()]).toEqual(["27"])
     }),
   )
+})
+
+describe("A pool of connections to a server", () => {
+  beforeEach(() => void vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] }))
+  afterEach(() => void vi.useRealTimers())
+
+  /** A pool, what its connections did, and the numbers of those that the server has closed. */
+  const pooled = () => {
+    const did: Array<string> = []
+    const gone = new Set<number>()
+    const breaks = new Set<number>()
+    /** Ends the messages in flight, which wait for it while it is set. */
+    let held: Array<() => void> | undefined
+    let count = 0
+    const begin = Effect.sync((): Conversation => {
+      const n = ++count
+      const note = (what: string) => void did.push(`${n} ${what}`)
+      return {
+        isOpen: () => !gone.has(n),
+        isSecure: false,
+        rest: () => note("rests"),
+        wake: () => note("wakes"),
+        transact: () =>
+          Effect.callback<Outcome>((resume) => {
+            note("sends")
+            const end = () =>
+              resume(Effect.succeed(breaks.has(n) ? { _tag: "Broken", message: "gone" } : { _tag: "Held" }))
+            if (held === undefined) end()
+            else held.push(end)
+          }),
+        quit: () => note("quits"),
+      }
+    })
+    const pool = Pool.make({ begin, maxConnections: 2, idleMillis: 1_000, maxLetters: 3 })
+    // The connections do not read it.
+    const letter = {} as Letter
+    return {
+      pool,
+      gone,
+      breaks,
+      did: () => did.splice(0),
+      send: () => Effect.runPromise(pool.transact(letter)).then(({ _tag }) => _tag),
+      hold: () => {
+        const now: Array<() => void> = (held = [])
+        return {
+          begun: async (messages: number) => {
+            while (now.length < messages) await new Promise((resolve) => setImmediate(resolve))
+          },
+          end: () => {
+            held = undefined
+            for (const end of now.splice(0)) end()
+          },
+        }
+      },
+    }
+  }
+
+  it("reuses a connection until it has carried its messages, or was idle too long", async () => {
+    const { pool, send, did } = pooled()
+    expect(pool.isEmpty()).toBe(true)
+    for (let n = 0; n < 3; n++) await send()
+    const again = ["1 sends", "1 rests", "1 wakes"]
+    expect(did()).toEqual([...again, ...again, "1 sends", "1 quits"])
+    expect(pool.isEmpty()).toBe(true)
+    await send()
+    vi.advanceTimersByTime(999)
+    await send()
+    vi.advanceTimersByTime(999)
+    expect(did()).toEqual(["2 sends", "2 rests", "2 wakes", "2 sends", "2 rests"])
+    expect(pool.isEmpty()).toBe(false)
+    vi.advanceTimersByTime(1)
+    expect([did(), pool.isEmpty()]).toEqual([["2 quits"], true])
+  })
+
+  it("sends a message that an idle connection did not accept over a new one, once", async () => {
+    const { send, did, gone, breaks } = pooled()
+    await send()
+    gone.add(1)
+    await send()
+    expect(did()).toEqual(["1 sends", "1 rests", "2 sends", "2 rests"])
+    for (const n of [2, 3]) gone.add(n) && breaks.add(n)
+    gone.delete(2)
+    expect(await send()).toBe("Broken")
+    expect(did()).toEqual(["2 wakes", "2 sends", "2 rests", "3 sends", "3 quits"])
+  })
+
+  it("has at most its number of connections, and closes each when it is idle", async () => {
+    const { pool, send, did, hold } = pooled()
+    const { begun, end } = hold()
+    const sent = [send(), send(), send()]
+    await begun(2)
+    expect([did(), pool.isEmpty()]).toEqual([["1 sends", "2 sends"], false])
+    end()
+    await Promise.all(sent)
+    expect(did().filter((one) => one.endsWith("sends"))).toHaveLength(1)
+    vi.advanceTimersByTime(1_000)
+    expect([did().sort(), pool.isEmpty()]).toEqual([["1 quits", "2 quits"], true])
+  })
+
+  it("that is closed closes its idle connections, and others after their message", async () => {
+    const { pool, send, did, hold } = pooled()
+    const first = hold()
+    const sent = [send(), send()]
+    await first.begun(2)
+    first.end()
+    await Promise.all(sent)
+    const second = hold()
+    const last = send()
+    await second.begun(1)
+    did()
+    pool.close()
+    expect(did()).toEqual(["1 quits"])
+    second.end()
+    await last
+    expect([did(), pool.isEmpty(), vi.getTimerCount()]).toEqual([["2 quits"], true, 0])
+  })
 })

@@ -206,9 +206,12 @@ describe("Replies of a mail server", () => {
     expect(read(...text)).toEqual({ replies, more })
   })
 
-  it.each(["150 x\r\n", "600 x\r\n", "2500 x\r\n", "25 x\r\n", "\r\n", "EHLO\r\n"])("%j are no replies", (text) => {
-    expect(() => read(text)).toThrow(Reply.NotSmtp)
-  })
+  it.each(["150 x\r\n", "600 x\r\n", "2500 x\r\n", "25 x\r\n", "\r\n", "\n", "EHLO\r\n"])(
+    "%j are no replies",
+    (text) => {
+      expect(() => read(text)).toThrow(Reply.NotSmtp)
+    },
+  )
 
   it("have at most 200 lines of 4,096 characters", () => {
     const line = (length: number) => `250 ${"x".repeat(length - 4)}\r\n`
@@ -223,6 +226,7 @@ describe("Replies of a mail server", () => {
   it("are shown in one line of at most 500 characters, without codes and control characters", () => {
     const [reply] = Reply.reader().push(Buffer.from("550-5.1.1 no\u0007 such\r\n550 5.1.1  user\r\n", "latin1"))
     expect(Reply.textOf(reply!)).toBe("no such user")
+    expect(Reply.textOf({ code: 250, status: null, lines: [" ", "no", " "] })).toBe("no")
     expect(Reply.textOf({ code: 250, status: null, lines: ["x".repeat(600)] })).toHaveLength(500)
   })
 })

@@ -44,6 +44,8 @@ export const encoded = [
   "a&-b",
   "&jbk-&jbk-",
   "&*-",
+  "&AOk=-",
+  "&A/k-",
   "é",
 ]
 export const patterns = [
@@ -64,7 +66,7 @@ export const patterns = [
   "*%*",
   "a",
 ]
-export const listed = ["INBOX", "INBOX/x", "a", "a/b", "a/b/c", "ab", "axb"]
+export const listed = ["INBOX", "INBOX/x", "a", "b", "a/b", "a/b/c", "ab", "axb"]
 export const days = [
   "1-Jan-2026",
   "01-jan-2026",
@@ -86,6 +88,7 @@ export const times = [
   "01-Jan-2026 00:60:00 +0000",
   "01-Jan-2026 00:00:61 +0000",
   "01-Jan-2026 00:00:00 +2400",
+  "01-Jan-2026 00:59:00 +2359",
   "01-Jan-2026 00:00:00 +0060",
   "32-Jan-2026 00:00:00 +0000",
   "1-Jan-2026 00:00:00 +0000",
@@ -102,6 +105,8 @@ export const sets = [
   "1:3,2:5,9",
   "1,2,3",
   "5:7,1:2,4",
+  "5:6,1:9,2",
+  "1:9,5:6,2",
   "0",
   "1:0",
   "",

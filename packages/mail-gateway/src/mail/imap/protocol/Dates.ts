@@ -11,7 +11,7 @@ const dayOf = (year: string, month: string, day: string): number | undefined => 
   // `Date.UTC` would move the years 0 to 99 into the 20th century.
   const date = new Date(0)
   date.setUTCFullYear(Number(year), number, Number(day))
-  return number >= 0 && date.getUTCDate() === Number(day) && date.getUTCMonth() === number ? date.getTime() : undefined
+  return number >= 0 && date.getUTCDate() === Number(day) ? date.getTime() : undefined
 }
 
 /** Returns a day as `YYYY-MM-DD`, or undefined if it is invalid. */
@@ -33,7 +33,7 @@ export const time = (text: string): Zoned | undefined => {
   const match = /^([ \d]\d)-([A-Za-z]{3})-(\d{4}) (\d{2}):(\d{2}):(\d{2}) ([+-])(\d{2})(\d{2})$/.exec(text)
   if (match === null) return undefined
   const [, date, month, year, hour, minute, second, sign, zoneHours, zoneMinutes] = match
-  const start = dayOf(year!, month!, date!.trim())
+  const start = dayOf(year!, month!, date!)
   const [h, m, s, zh, zm] = [hour, minute, second, zoneHours, zoneMinutes].map(Number) as [
     number,
     number,

@@ -19,7 +19,6 @@ export const encode = (name: string): string =>
   name.replace(/&|[^\x20-\x7e]+/g, (found) => (found === "&" ? "&-" : encodeShifted(found)))
 
 const decodeShifted = (text: string): string | undefined => {
-  if (!/^[A-Za-z0-9+,]+$/.test(text)) return undefined
   const bytes = Buffer.from(text.replaceAll(",", "/"), "base64")
   let out = ""
   for (let at = 0; at + 1 < bytes.length; at += 2) out += String.fromCharCode(bytes.readUInt16BE(at))
