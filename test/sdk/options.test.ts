@@ -28,6 +28,16 @@ beforeAll(async () => {
 })
 afterAll(() => service.stop())
 
+const problem = {
+  code: "x",
+  title: "",
+  detail: "",
+  agent_hint: "stop",
+  errors: [{ pointer: "/name", detail: "too long" }],
+  retry_after_seconds: 7,
+  instance: "req_0",
+}
+
 /** Returns a `fetch` that answers with a status, and the headers of its requests. */
 const answering = (...statuses: ReadonlyArray<number>) => {
   const left = [...statuses]
@@ -36,7 +46,7 @@ const answering = (...statuses: ReadonlyArray<number>) => {
     seen.push(new Headers(init?.headers))
     const status = left.length > 1 ? left.shift()! : left[0]!
     const headers = { "request-id": `req_${seen.length}`, "retry-after": "0" }
-    return Response.json(status === 200 ? {} : { code: "x", detail: "", agent_hint: "stop" }, { status, headers })
+    return Response.json(status === 200 ? {} : problem, { status, headers })
   }
   return { fake, seen }
 }
@@ -59,7 +69,8 @@ describe("Errors", () => {
     const error = await client.session.whoami().catch((one: unknown) => one)
     expect(error).toBeInstanceOf(kind)
     expect(error).toBeInstanceOf(ApiError)
-    expect(error).toMatchObject({ name: kind.name, status, headers: expect.any(Headers) })
+    expect(error).toMatchObject({ name: kind.name, status, problem, headers: expect.any(Headers) })
+    expect(error).toMatchObject({ errors: problem.errors, retryAfterSeconds: 7, requestId: "req_0" })
     expect((error as ApiError).headers.get("request-id")).toBe("req_1")
   })
 })
@@ -93,8 +104,46 @@ describe("Options", () => {
       { number: 2, requestId: "req_2", response: { status: 200 }, error: undefined },
     ])
     const lost = createClient({ key, fetch: () => Promise.reject(new TypeError("lost")), retries: 0 })
-    await lost.session.whoami({}, { onAttempt: (one) => own.push(one) }).catch(() => undefined)
+    await expect(lost.session.whoami({}, { onAttempt: (one) => own.push(one) })).rejects.toThrow(
+      "http://localhost:8080 is unreachable",
+    )
     expect(own[2]).toMatchObject({ response: undefined, error: expect.objectContaining({ message: "lost" }) })
+  })
+})
+
+describe("A call that fails", () => {
+  type Client = ReturnType<typeof createClient>
+  const attempts = async (call: (client: Client) => Promise<unknown>, ...statuses: ReadonlyArray<number>) => {
+    const { fake, seen } = answering(...statuses)
+    await call(createClient({ key, fetch: fake })).catch(() => undefined)
+    return seen.length
+  }
+  const read = (client: Client) => client.session.whoami()
+  const act = (client: Client) => client.deviceLogin.start({ name: "x" })
+
+  it("is repeated three times if a repeat may change its outcome and has no second effect", async () => {
+    for (const status of [429, 502, 503, 504]) {
+      expect([status, await attempts(read, status, 200)]).toEqual([status, 2])
+      // Without an Idempotency-Key, a repeat may have a second effect unless the service refused to begin.
+      expect([status, await attempts(act, status, 200)]).toEqual([status, status === 429 ? 2 : 1])
+    }
+    for (const status of [400, 401, 404, 408, 409, 430, 500, 501, 505])
+      expect([status, await attempts(read, status, 200)]).toEqual([status, 1])
+    expect(await attempts(read, 503)).toBe(4)
+  })
+
+  it("is repeated after a lost response, with the key of the caller", async () => {
+    const seen: Array<Headers> = []
+    const fake: typeof fetch = async (_, init) => {
+      if (seen.push(new Headers(init?.headers)) === 1) throw new TypeError("lost")
+      return Response.json({}, { headers: { "retry-after": "0" } })
+    }
+    const client = createClient({ key, fetch: fake })
+    await client.cards.patch({ handle: "ada", name: "A" }, { idempotencyKey: "mine" })
+    await client.session.whoami()
+    const of = (name: string) => seen.map((headers) => headers.get(name))
+    expect(of("idempotency-key")).toEqual(["mine", "mine", null])
+    expect(of("content-type")).toEqual(["application/json", "application/json", null])
   })
 })
 

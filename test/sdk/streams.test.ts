@@ -3,7 +3,7 @@ import { ApiError, createClient, type Event, login } from "@agent-identity/sdk"
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest"
 
 beforeEach(() => void vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout", "Date"] }))
-afterEach(() => void vi.useRealTimers())
+afterEach(() => void vi.useRealTimers().restoreAllMocks())
 
 interface Seen {
   readonly method: string
@@ -299,6 +299,20 @@ describe("A call", () => {
     expect(await outcome).toEqual(new Error("enough"))
     await vi.advanceTimersByTimeAsync(60_000)
     expect(seen).toHaveLength(1)
+  })
+
+  it("is repeated after 0.25 s, doubling to 8 s, or when the service says", async () => {
+    vi.spyOn(Math, "random").mockReturnValueOnce(1).mockReturnValueOnce(0).mockReturnValue(1)
+    for (const [headers, times] of [
+      [{}, [0, 250, 500, 1_500, 3_500, 7_500, 15_500, 23_500]],
+      [{ "retry-after": "2" }, [0, 2_000, 4_000, 6_000, 8_000, 10_000, 12_000, 14_000]],
+    ] as const) {
+      const { seen, fetch } = answering(() => Response.json({}, { status: 503, headers }))
+      const { session } = createClient({ ...options(fetch), retries: 7 })
+      void session.whoami().catch(() => undefined)
+      await vi.advanceTimersByTimeAsync(60_000)
+      expect(seen.map(({ at }) => at)).toEqual(times)
+    }
   })
 
   it("that creates an Identity waits until it is ready, and fails if it cannot be provisioned", async () => {

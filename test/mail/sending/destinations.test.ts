@@ -1,6 +1,9 @@
 /** The state that direct delivery keeps of each domain: slots, back-off and connections. */
 import { describe, expect, it } from "@effect/vitest"
+import { LookupFailed, type Resolver } from "@svc/mail-gateway/mail/Resolver"
 import * as Destinations from "@svc/mail-gateway/mail/sending/Destinations"
+import * as Exchangers from "@svc/mail-gateway/mail/sending/Exchangers"
+import * as Outcomes from "@svc/mail-gateway/mail/sending/Outcomes"
 import { Timing } from "@svc/mail-gateway/Timing"
 import type { Conversation, Outcome } from "@svc/mail-gateway/mail/sending/smtp/Conversation"
 import type { Letter } from "@svc/mail-gateway/mail/sending/smtp/Letter"
@@ -237,8 +240,8 @@ describe("A pool of connections to a server", () => {
     gone.add(1)
     await send()
     expect(did()).toEqual(["1 sends", "1 rests", "2 sends", "2 rests"])
-    for (const n of [2, 3]) gone.add(n) && breaks.add(n)
-    gone.delete(2)
+    for (const n of [2, 3]) breaks.add(n)
+    gone.add(3)
     expect(await send()).toBe("Broken")
     expect(did()).toEqual(["2 wakes", "2 sends", "2 rests", "3 sends", "3 quits"])
   })
@@ -272,5 +275,72 @@ describe("A pool of connections to a server", () => {
     second.end()
     await last
     expect([did(), pool.isEmpty(), vi.getTimerCount()]).toEqual([["2 quits"], true, 0])
+  })
+})
+
+describe("The mail servers of a domain", () => {
+  /** A resolver that knows these records, by name and type. */
+  const resolver = (records: Readonly<Record<string, unknown>>): Resolver["Service"] =>
+    ({
+      lookup: (name: string, type: string) => {
+        const found = records[`${name} ${type}`]
+        return typeof found === "object"
+          ? Effect.succeed(found)
+          : Effect.fail(new LookupFailed({ code: String(found) }))
+      },
+    }) as never
+  const mx = (priority: number, exchange: string) => ({ priority, exchange })
+  const find = (records: ReadonlyArray<object>) =>
+    Effect.runPromise(Exchangers.find(resolver({ "x.example MX": records }), "x.example", new Set(["own.example"])))
+
+  it("are tried by preference, in random order among equals, and at most ten of them", async () => {
+    const found = new Set<string>()
+    for (let n = 0; n < 60; n++) {
+      const servers = await find([
+        mx(20, "Last.example."),
+        mx(10, "a.example"),
+        mx(10, "b.example"),
+        mx(5, "c.example"),
+      ])
+      found.add(servers.join(" "))
+    }
+    expect([...found].sort()).toEqual([
+      "c.example a.example b.example last.example",
+      "c.example b.example a.example last.example",
+    ])
+    expect(await find(Array.from({ length: 11 }, (_, n) => mx(n, `${n}.example`)))).toHaveLength(10)
+    // Those that are preferred less than this service would pass the mail back to it.
+    expect(await find([mx(5, "a.example"), mx(10, "OWN.example."), mx(10, "b.example"), mx(20, "c.example")])).toEqual([
+      "a.example",
+    ])
+  })
+
+  it("have at most four addresses of each version, IPv4 first, and a failed look-up counts if there is none", async () => {
+    const v4 = Array.from({ length: 5 }, (_, n) => `192.0.2.${n}`)
+    const of = (A: unknown, AAAA: unknown) =>
+      Effect.runPromise(
+        Effect.match(Exchangers.addressesOf(resolver({ "a.example A": A, "a.example AAAA": AAAA }), "a.example"), {
+          onSuccess: (found) => found,
+          onFailure: ({ reply }) => reply.status,
+        }),
+      )
+    expect(await of(v4, ["2001:db8::1"])).toEqual([...v4.slice(0, 4), "2001:db8::1"])
+    expect(await of("ESERVFAIL", ["2001:db8::1"])).toEqual(["2001:db8::1"])
+    expect(await of("ENODATA", "ENOTFOUND")).toEqual([])
+    expect(await of("ENODATA", "ESERVFAIL")).toBe("4.4.3")
+  })
+
+  it("decide by the code of a reply whether a recipient has the mail, may get it later, or never", () => {
+    const states = Object.entries({
+      sent: [200, 250, 299],
+      // Codes about authentication and encryption concern the operator, not the recipient.
+      deferred: [null, 199, 300, 354, 421, 450, 499, 530, 534, 535, 538],
+      refused: [500, 529, 531, 536, 550, 599],
+    })
+    for (const [state, codes] of states)
+      for (const code of codes) {
+        const reply = { code, status: null, text: "", host: null }
+        expect([code, Outcomes.ofReply("a@x.example", reply).state]).toEqual([code, state])
+      }
   })
 })

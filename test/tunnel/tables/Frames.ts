@@ -37,6 +37,11 @@ export const frames: Readonly<Record<string, ReadonlyArray<Buffer>>> = {
   "data of no stream": [bytes(frame.data, 99, Buffer.from("data"))],
   "data of a later stream of the peer": [bytes(frame.data, 98, Buffer.from("data"))],
   "data of a stream that was reset": [bytes(frame.reset, own, u16(2)), bytes(frame.data, own, Buffer.from("data"))],
+  "data of the peer's stream that was reset": [
+    bytes(frame.open, peer, opened),
+    bytes(frame.reset, peer, u16(2)),
+    bytes(frame.data, peer, Buffer.from("data")),
+  ],
   "data after its end": [bytes(frame.fin, own, empty), bytes(frame.data, own, Buffer.from("data"))],
   "the most data": [bytes(frame.data, own, Buffer.alloc(linkLimits.dataBytes))],
   "too much data in a frame": [bytes(frame.data, own, Buffer.alloc(linkLimits.dataBytes + 1))],

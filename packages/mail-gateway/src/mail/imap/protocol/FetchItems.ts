@@ -157,8 +157,7 @@ const item = (reader: Reader): FetchItem => {
   if (!isKnown(name)) throw new Malformed(`Unknown item ${name}`)
   if (name === "PREVIEW" && reader.follows(" (LAZY)")) {
     reader.space()
-    const lazy = reader.list(() => reader.word())
-    if (lazy.some((one) => one !== "LAZY")) throw new Malformed("Unknown modifier of PREVIEW")
+    reader.list(() => reader.word())
     return { _tag: "Known", name, lazy: true }
   }
   return named(name)
