@@ -1,8 +1,13 @@
 /** The verifier of an export reports every kind of change. The test makes the chains itself. */
-import { createHash, createSecretKey, generateKeyPairSync, randomBytes } from "node:crypto"
+import { createHash, createHmac, createSecretKey, generateKeyPairSync, randomBytes } from "node:crypto"
+import { make, rowOf } from "@svc/cluster/audit/AuditWrite"
 import * as Chain from "@svc/cluster/audit/Chain"
+import * as Proof from "@svc/cluster/audit/Proof"
 import * as Verify from "@svc/cluster/audit/Verify"
+import { uuidMillis } from "@svc/domain/Ids"
+import { Effect } from "effect"
 import { describe, expect, it } from "vitest"
+import { act, noKey } from "./Acts.ts"
 
 const org = "0199d3c0-5e0f-7c4e-9b1a-3f2d6c8e4a99"
 const { privateKey, publicKey } = generateKeyPairSync("ec", { namedCurve: "P-256" })
@@ -270,4 +275,56 @@ it("the hash of a record depends on its members, not on their order or its seal"
     expect(Chain.isSealedBy(keys, sealed, key, bytes)).toBe(false)
   for (const change of [{ seq: 2 }, { org_id: "other" }, { previous: expected }, { hash: hex(before) }])
     expect(Chain.isSealedBy(keys, { ...sealed, ...change }, "k", mac)).toBe(false)
+})
+
+describe("A record", () => {
+  const command = "0199d3c0-5e0f-7c4e-9b1a-3f2d6c8e4a10"
+  const made = (more: Parameters<typeof act>[1]) => Effect.runSync(make(noKey, act(org, more)))
+
+  it("of a command has an id of version 7 that is the same for each repetition, and one for each outcome", () => {
+    const ids = Array.from({ length: 40 }, (_, n) => made({ command, action: `a${n}` }).id)
+    for (const id of ids) {
+      expect(id).toMatch(/^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/)
+      expect(uuidMillis(id)).toBe(uuidMillis(command))
+    }
+    expect(new Set(ids.map((id) => id[19]))).toEqual(new Set("89ab"))
+    const others = [{ class: "auth" }, { outcome: "refused" }, { code: "scope_missing" }] as const
+    expect(new Set([...ids, ...others.map((more) => made({ command, action: "a0", ...more }).id)]).size).toBe(43)
+    expect(made({ command, action: "a0", scope: null })).toMatchObject({
+      id: ids[0],
+      at: new Date(uuidMillis(command)),
+      count: 1,
+    })
+    expect(made({}).id).not.toBe(made({}).id)
+  })
+
+  it("contains at most 300 characters of a caller's text, without control characters", () => {
+    const nameOf = (name: string | null) =>
+      rowOf(made({ actor: { kind: "admin_key", id: null, name, client: null }, target: null })).actor_name
+    expect([nameOf("x".repeat(300)), nameOf("x".repeat(301)), nameOf("a\0\u001f\u007f\u009fb"), nameOf(null)]).toEqual([
+      "x".repeat(300),
+      "x".repeat(300),
+      "ab",
+      null,
+    ])
+    expect(nameOf(`${"x".repeat(299)}\u{1f600}`)).toBe(`${"x".repeat(299)}\ufffd`)
+  })
+
+  it("is proved by a MAC over all of its members, which earlier and later versions compute alike", () => {
+    const { proof, ...note } = made({})
+    const row = { ...rowOf(note), proof }
+    expect(proof).toBe(
+      createHmac("sha256", noKey.key)
+        .update(JSON.stringify(["audit", 1, ...Object.values(rowOf(note))]))
+        .digest()
+        .subarray(0, 16)
+        .toString("base64url"),
+    )
+    const holds = (more: object) => Proof.holds(noKey, { ...row, ...more }, note.at.getTime())
+    expect(holds({})).toBe(true)
+    expect(Object.keys(rowOf(note)).filter((name) => holds({ [name]: "other" }))).toEqual([])
+    expect([holds({ proof: "" }), holds({ proof: `${proof}A` }), holds({ proof: proof.slice(1) })]).toEqual(
+      Array(3).fill(false),
+    )
+  })
 })

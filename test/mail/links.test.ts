@@ -45,6 +45,7 @@ describe("Link targets", () => {
     expect(linksOf(many(101))).toHaveLength(100)
     const long = linksOf(`<a href=https://a.example/>${"x".repeat(500)}</a>`)
     expect(long[0]!.text).toHaveLength(200)
+    expect(Links.link(`${"x".repeat(199)}\u{1f600}`, "https://a.example/").text).toBe(`${"x".repeat(199)}\ufffd`)
     expect(linksOf(`<a href=https://a.example/${"x".repeat(2_030)}>x</a>`)).toHaveLength(1)
     expect(linksOf(`<a href=https://a.example/${"x".repeat(2_031)}>x</a>`)).toEqual([])
   })
@@ -148,6 +149,12 @@ describe("Invisible text", () => {
     "<div style='display:none' style='display:block'>no</div>",
     "<DIV STYLE='COLOR:RGB(255, 255, 255)'>no</DIV>",
     "<div style='color:#ffff'>no</div>",
+    "<div style='color:#f0f0f0'>no</div>",
+    "<div style='color:white'>no</div>",
+    "<div style='color:rgb(0 0 0 / 29%)'>no</div>",
+    "<div style='font-size:6px'><small style='color:red'>no</small></div>",
+    "<style>.a{color:red}</style><style>.y{display:none}</style><p class=y>no</p>",
+    "<style>#Top{display:none}</style><p id=TOP>no</p>",
     "<div style='color:#00000010'>no</div>",
     "<style>.A{DISPLAY:NONE}</style><p class=a>no</p>",
     "<style>.x{color:black}}.y{display:none}</style><p class=y>no</p>",
@@ -243,6 +250,7 @@ describe("A font size", () => {
     ["x-small", 0.5, true],
     ["xx-small", 0.49, false],
     ["small", 0.39, true],
+    ["small", 0.38, false],
     ["x-large", 0.32, true],
   ])("of %s is the one that a part of it in em refers to: %s", (outer, inner, isLegible) =>
     expect(fromHtml(`<div style='font-size:${outer}'><b style='font-size:${inner}em'>x</b></div>`)).toBe(
@@ -268,6 +276,10 @@ describe("The text of HTML", () => {
     ["<blockquote>a</blockquote><blockquote type=cite>b<blockquote>c</blockquote>d", "a\n\n> b\n>\n> c\n>\n> d"],
     ["a<br/>b<hr/>c", "a\nb\nc"],
     ["1 < 2 &amp", "1 < 2 &"],
+    ["<style>p{}</style>.y{display:none}<p class=y>b", ".y{display:none}\n\nb"],
+    ["<b>.y{display:none}</b><p class=y>b", ".y{display:none}\n\nb"],
+    ["<pre>a  b<pre>c  d</pre>e  f</pre>g  h", "a  b\n\nc  d\n\ne  f\n\ng h"],
+    ["<area href=https://a.example alt=north>, south", "north (https://a.example), south"],
     ["<pre>a  b</pre></pre>c  d<pre>e  f", "a  b\n\nc d\n\ne  f"],
     ["<p>a</p> <p> b", "a\n\nb"],
     ["a <br> b", "a\nb"],

@@ -60,14 +60,14 @@ export const clusterAudit: Mutants = {
   },
   "repeated-command-recorded-twice": {
     file: "cluster/src/audit/AuditWrite.ts",
-    from: "command === undefined ? [fresh, now] : [idOf(command, act), millisOf(command)]",
+    from: "command === undefined ? [fresh, now] : [idOf(command, act), uuidMillis(command)]",
     to: "[fresh, now]",
     bug: "a request that comes again after a crash is on record twice, though it was done once",
     tests: ["audit/repeated"],
   },
   "record-without-its-time": {
     file: "cluster/src/audit/AuditWrite.ts",
-    from: "command === undefined ? [fresh, now] : [idOf(command, act), millisOf(command)]",
+    from: "command === undefined ? [fresh, now] : [idOf(command, act), uuidMillis(command)]",
     to: "command === undefined ? [fresh, now] : [idOf(command, act), now]",
     bug: "the record of a repeated request has its own time, so it is another row",
     tests: ["audit/repeated"],

@@ -4,7 +4,7 @@
  */
 import type { AuditActorKind, AuditClass, AuditOutcome, AuditRecord, AuditVia } from "@svc/domain/audit/AuditRecord"
 import { canonical } from "@svc/domain/handles/Handle"
-import { fromPublic, toPublic } from "@svc/domain/Ids"
+import { fromPublic, toPublic, uuidMillis } from "@svc/domain/Ids"
 import { NotFound } from "@svc/domain/problems/Problem"
 import { Clock, Context, Effect, Layer, Option, Stream } from "effect"
 import type { Statement } from "effect/sql"
@@ -14,7 +14,6 @@ import { type SealKeys, ServiceKey } from "../sealing/ServiceKey.ts"
 import { orUnavailable, Reads } from "../store/Database.ts"
 import { settledOf } from "../store/SettledReads.ts"
 import * as Chain from "./Chain.ts"
-import { millisOf } from "./AuditWrite.ts"
 import * as Proof from "./Proof.ts"
 
 interface Row {
@@ -231,7 +230,7 @@ const make = Effect.gen(function* () {
       const uuid = fromPublic("aud_", id)
       if (uuid === undefined) return yield* missing
       // The id contains the record's time.
-      const at = millisOf(uuid)
+      const at = uuidMillis(uuid)
       const [row] = yield* sql<SealedRow>`
         select ${sql.literal(columns)}, ${known} as known_name, s.seq, s.hash from audit a ${sealed}
         where a.id = ${uuid}::uuid and a.org_id = ${org}::uuid ${ofIdentity(identityId)}

@@ -5,7 +5,7 @@
  */
 import { createHash } from "node:crypto"
 import type { AuditActor, AuditClass, AuditOutcome, AuditSource, AuditTarget } from "@svc/domain/audit/AuditRecord"
-import { makeUuidV7 } from "@svc/domain/Ids"
+import { makeUuidV7, uuidMillis } from "@svc/domain/Ids"
 import { Clock, Effect } from "effect"
 import type { SqlError, Statement } from "effect/sql"
 import type { AuditNote } from "../actor/Write.ts"
@@ -57,14 +57,11 @@ const idOf = (command: string, { class: of, action, outcome, code }: Act): strin
   return `${command.slice(0, 13)}-7${digest.slice(0, 3)}-${variant}${digest.slice(4, 7)}-${digest.slice(7, 19)}`
 }
 
-/** Returns the time in a version 7 UUID, in milliseconds. */
-export const millisOf = (uuid: string): number => parseInt(uuid.slice(0, 8) + uuid.slice(9, 13), 16)
-
 /** Adds time, id and proof to an operation. */
 export const make = (key: Proof.ProofKey, act: Act, count = 1): Effect.Effect<AuditWrite> =>
   Effect.zipWith(makeUuidV7, Clock.currentTimeMillis, (fresh, now) => {
     const { command } = act
-    const [id, at] = command === undefined ? [fresh, now] : [idOf(command, act), millisOf(command)]
+    const [id, at] = command === undefined ? [fresh, now] : [idOf(command, act), uuidMillis(command)]
     const note = { ...act, id, at: new Date(at), count }
     const row = rowOf(note)
     return { ...note, row: { ...row, proof: Proof.of(key, row) } }

@@ -53,12 +53,10 @@ export class TextWriter {
 
   line(explicit: boolean): void {
     this.#breaks = explicit ? this.#breaks + 1 : Math.max(this.#breaks, 1)
-    this.#pendingSpace = false
   }
 
   paragraph(): void {
     this.#breaks = Math.max(this.#breaks, 2)
-    this.#pendingSpace = false
   }
 
   #put(text: string): void {
