@@ -36,6 +36,8 @@ describe("formatted output", () => {
     expect(cells.map(([value]) => cell(value))).toEqual(cells.map(([, text]) => text))
     // A column is a path; without columns, the first seven members that are neither lists nor objects.
     expect(pretty({ rows: [{ a: { b: "c" } }, { a: 1 }, {}] }, ["a.b"])).toBe("B\nc\n-\n-")
+    const event = { type: "identity.deleted", handle: "ada", data: {} }
+    expect(pretty({ events: [event] }, ["what"])).toBe("WHAT\nada was deleted")
     const wide = Object.fromEntries("abcdefghi".split("").map((name, at) => [name, at === 1 ? ["x"] : at]))
     expect(pretty({ rows: [wide] })).toBe("A  C  D  E  F  G  H\n0  2  3  4  5  6  7")
     // More than one list, or a member beside the list, is shown by its name.

@@ -3,6 +3,7 @@ import { X509Certificate } from "node:crypto"
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import * as path from "node:path"
+import { rootCertificates } from "node:tls"
 import * as CertificateChecks from "@svc/cli/doctor/CertificateChecks"
 import { selfSigned } from "@svc/cluster/net/SelfSigned"
 import { Effect, Option } from "effect"
@@ -83,6 +84,15 @@ describe("The doctor of certificates", () => {
     } finally {
       rmSync(folder, { recursive: true })
     }
+  })
+
+  it("wants the whole chain in its order, up to an authority that clients trust", () => {
+    const [first, second] = rootCertificates.slice(0, 2) as [string, string]
+    const fault = (cert: string) => {
+      const { validFrom } = new X509Certificate(cert)
+      return CertificateChecks.faultOf({ cert, key: "" }, [], Date.parse(validFrom), true)?.status
+    }
+    expect([fault(first), fault(`${first}\n${second}`)]).toEqual([undefined, "warn"])
   })
 
   it("reports exactly the certificates that end within 14 days", () => {

@@ -1,6 +1,6 @@
 /** The doctor's findings, and the DNS records that it expects. */
 import { createPublicKey, generateKeyPairSync } from "node:crypto"
-import { chmodSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs"
+import { chmodSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import * as path from "node:path"
 import { exposure, knownNames, masterKey, misspelt, secretFiles, sites } from "@svc/cli/doctor/Configuration"
@@ -11,7 +11,7 @@ import * as Dns from "@svc/cli/doctor/Dns"
 import * as MailNames from "@svc/cli/doctor/MailNames"
 import { keyRecord, lineOf, policyId, tagOf, type Wanted, wanted } from "@svc/cli/dns/Records"
 import { load, type Settings } from "@svc/cli/serve/Settings"
-import { ConfigProvider, Effect, Option } from "effect"
+import { ConfigProvider, Effect, Option, Redacted } from "effect"
 import { beforeAll, describe, expect, it, vi } from "vitest"
 
 const arc = generateKeyPairSync("rsa", { modulusLength: 2048 }).privateKey.export({ type: "pkcs8", format: "pem" })
@@ -126,6 +126,13 @@ describe("the records", () => {
     ])
     expect(named("mail.example.org", "MX").map(({ is }) => is("5 mx.example.org."))).toEqual([false, true])
     expect(named("mail.example.org", "AAAA")[0]!.is("2001:db8::7")).toBe(true)
+  })
+
+  it("are reported with what is published instead", async () => {
+    const detail = async (more: Record<string, ReadonlyArray<string>>) =>
+      (await ailing(zone(wanted(settings, { addresses }), more)))[0]?.detail
+    expect(await detail({ "TXT _dmarc.mail.example.org": ["v=other", "site-verification=1"] })).toBe("is v=other")
+    expect(await detail({ "TXT _dmarc.mail.example.org": ["site-verification=1"] })).toMatch(/^no record found \(/)
   })
 
   it("point mail programs to the host in the settings, and to the autoconfiguration", () => {
@@ -303,7 +310,9 @@ describe("the doctor of settings", () => {
     vi.stubEnv("SVC_HTTP_PROT", "1")
     vi.stubEnv("SVC_KEY", "svc_admin_x")
     try {
-      const found = (await Effect.runPromise(misspelt)).filter(({ detail }) => /PROT|SVC_KEY/.test(detail))
+      const all = await Effect.runPromise(misspelt)
+      expect(all.filter(({ detail }) => !detail.startsWith("SVC_"))).toEqual([])
+      const found = all.filter(({ detail }) => /PROT|SVC_KEY/.test(detail))
       expect(found).toMatchObject([{ status: "warn", remedy: "Did you mean SVC_HTTP_PORT?" }])
     } finally {
       vi.unstubAllEnvs()
@@ -345,6 +354,14 @@ describe("the doctor of settings", () => {
         return (await Effect.runPromise(masterKey({ ...(await with_({})), dataDirectory: folder }))).status
       }
       expect([await own(0o600), await own(0o640), await own(0o604)]).toEqual(["ok", "warn", "warn"])
+      rmSync(file)
+      const without = async (more: object) =>
+        (await Effect.runPromise(masterKey({ ...(await with_({})), dataDirectory: folder, ...more }))).status
+      // A key is created at the first start only: other data was sealed with the missing one.
+      expect(await without({})).toBe("ok")
+      expect(await without({ databaseUrl: Option.some(Redacted.make("postgres://x")) })).toBe("fail")
+      mkdirSync(path.join(folder, "pg18"))
+      expect(await without({})).toBe("fail")
     } finally {
       rmSync(folder, { recursive: true })
     }

@@ -157,16 +157,22 @@ layer(actors())("a delivery", (it) => {
       const redirect = { location: "http://127.0.0.1:1/" }
       const redirecting = yield* receiverOf((response) => response.writeHead(302, redirect).end())
       const goneTarget = yield* receiverOf((response) => response.writeHead(410).end())
+      const [last2xx, first3xx] = [
+        yield* receiverOf((response) => response.writeHead(299).end()),
+        yield* receiverOf((response) => response.writeHead(300).end()),
+      ]
       const targets = [
-        [redirecting.url, { status_code: 302, error: null }],
-        [goneTarget.url, { status_code: 410, error: null }],
-        ["http://127.0.0.1:9/", { status_code: null, error: "connection" }],
+        [redirecting.url, "retrying", { status_code: 302, error: null }],
+        [goneTarget.url, "retrying", { status_code: 410, error: null }],
+        [last2xx.url, "delivered", { status_code: 299, error: null }],
+        [first3xx.url, "retrying", { status_code: 300, error: null }],
+        ["http://127.0.0.1:9/", "retrying", { status_code: null, error: "connection" }],
       ] as const
-      for (const [index, [url, attempt]] of targets.entries()) {
+      for (const [index, [url, status, attempt]] of targets.entries()) {
         const { webhook_id, test } = yield* makeWebhook(`anita${index}`, url)
         yield* test
         const delivery = yield* attempted(webhook_id, 1, yield* Clock.currentTimeMillis)
-        expect(delivery).toMatchObject({ status: "retrying", attempts: [attempt] })
+        expect(delivery).toMatchObject({ status, attempts: [attempt] })
       }
     }),
   )
