@@ -13,7 +13,9 @@ describe("BoundedMap", () => {
 
   it("evicts nothing when a key is stored again, and counts that entry as the newest", () => {
     const map = new BoundedMap<string, number>(2)
-    map.set("a", 1).set("b", 2).set("a", 3).set("c", 4)
+    map.set("a", 0).set("b", 1).set("b", 2)
+    expect([...map.keys()]).toEqual(["a", "b"])
+    map.set("a", 3).set("c", 4)
     expect([...map]).toEqual([
       ["a", 3],
       ["c", 4],

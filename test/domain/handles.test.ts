@@ -69,5 +69,6 @@ describe("Handle rules", () => {
       detail: expect.stringContaining("the @"),
     })
     expect(check("@@ada", { brand: "acme" })._tag).toBe("Invalid")
+    expect(check("a.da", { brand: "acme" })).toMatchObject({ detail: expect.not.stringContaining("@") })
   })
 })

@@ -57,12 +57,14 @@ describe("Production", () => {
     ["https://id.example.org/api/mcp/", true],
     ["https://id.example.org/api", false],
     ["https://id.example.org/api/mcp?x", false],
+    ["https://id.example.org/#x", false],
+    ["https://user@id.example.org/", false],
     ["https://id.example.org.evil.example/api/mcp", false],
     ["nonsense", false],
   ])("accepts %s as the resource: %s", (resource, ours) => expect(isOurs(book, resource)).toBe(ours))
 
   it("ignores the port for local programs only", () => {
-    expect(matches("http://127.0.0.1:9/cb", ["http://127.0.0.1/cb"])).toBe(true)
+    expect(matches("http://127.0.0.1:9/cb", ["https://app.example/cb", "http://127.0.0.1/cb"])).toBe(true)
     expect(matches("http://127.0.0.1:9/cb", ["http://localhost/cb"])).toBe(false)
     expect(matches("http://[::1]:9/cb", ["http://[::1]/cb?a"])).toBe(false)
     expect(matches("https://app.example:9/cb", ["https://app.example/cb"])).toBe(false)
