@@ -35,6 +35,13 @@ describe("an Event's sentence", () => {
     )
   })
 
+  it("shows the day of an expiry, and why mail was refused", () => {
+    const expiring = inAll("api_key.expiring", { name: "ci", expires_at: "2026-11-26T12:00:00.000Z" }, null)
+    for (const sentence of expiring) expect(sentence).toMatch(/2026-11-26(?!T)/)
+    expect(inAll("email.refused", { reason: "full" })[0]).toMatch(/: the Mailbox is full$/)
+    expect(inAll("email.refused", { reason: "size" })[0]).toMatch(/: too large$/)
+  })
+
   it("exists for every type, without empty placeholders", () => {
     for (const type of eventTypes) {
       for (const sentence of inAll(type, {})) {
@@ -59,6 +66,8 @@ describe("an Event's sentence", () => {
 
   it("of an unknown type is the type", () => {
     expect(inAll("future.thing", {})[0]).toBe("ada future.thing")
+    expect([eventSentence("en", { type: "future.thing" }), eventSentence("en", {})]).toEqual(["future.thing", ""])
+    expect(eventSentence("en", { type: "identity.deleted", handle: "bob", data: "x" })).toBe("bob was deleted")
   })
 
   it("keeps untrusted text on one line and isolates its direction", () => {

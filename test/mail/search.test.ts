@@ -194,6 +194,14 @@ plain("a query is read as it is written", () => {
     { in: "to", text: "x", negated: true },
   ])
   expect(terms(`say"hello`)).toEqual([text(`say"hello`)])
+  expect(terms('tag:" Bills " label:Work/A HAS:Attachments -is:UNREAD before:2026-01-02')).toEqual([
+    { kind: "tag", text: "bills", negated: false },
+    { kind: "label", text: "work/a", negated: false },
+    { kind: "attachment", negated: false },
+    { kind: "seen", value: false, negated: true },
+    { kind: "before", at: new Date("2026-01-02T00:00:00.000Z"), negated: false },
+  ])
+  expect(terms("a ".repeat(20))).toHaveLength(20)
   const refused = [
     'a "b',
     "from:",
@@ -206,6 +214,8 @@ plain("a query is read as it is written", () => {
     '""',
     "a ".repeat(21),
     'from:"a',
+    "is:constructor",
+    "from:\u200b",
   ]
   for (const query of refused) expect(Result.isFailure(parse(query)), query).toBe(true)
 })

@@ -79,6 +79,9 @@ it("text that only resembles a quote is kept", () => {
     "First part.\n--\nSecond part, which is a good deal longer than a line of a signature would ever be: pay.",
     "First part.\n--\none\ntwo\nthree\nfour\nfive\nsix",
     "Both are done.\nSent from the warehouse on Monday: 500 pieces.",
+    "Hello.\n\ngrace@example.org wrote:\n\nthat it is fine.",
+    "Sent from my iPhone",
+    "First part.\n\n______________________\nTo: Ada\nDate: Monday\n\nSecond part.",
     "Gesendet von Berlin aus, bitte prüfen.\nGesendet mit Rechnung 12.",
   ]
   for (const text of texts) expect(textReply(text)).toBe(text.replace(/\n--\n$/, "").trim())
@@ -93,6 +96,16 @@ it("lines directly above an attribution, and an attribution without a quote, are
     "Before.\n\nOn Monday at noon she wrote:\n\nPlease pay her.",
   )
   expect(textReply(`Before.\n\nOn 12/03/2025 she wrote:\nPay.`)).toBe("Before.\n\nOn 12/03/2025 she wrote:\nPay.")
+})
+
+it("lines above an attribution are kept if they begin like one, and white space may separate it from the quote", () => {
+  const attribution = "On Wed, Mar 12, 2025 at 2:02 PM Grace Hopper <grace@example.org> wrote:"
+  expect(textReply(`On Monday we met.\n${attribution}\n> Thursday?\n`)).toBe("On Monday we met.")
+  expect(textReply("On 3/12/25 14:02, Grace Hopper wrote:\n \t\n> Thursday?\nYes.")).toBe("Yes.")
+})
+
+it("a signature ends at the next quote", () => {
+  expect(textReply("Yes.\n-- \nAda\n> The slides?\nI bring them.")).toBe("Yes.\nI bring them.")
 })
 
 it("a message that only quotes is kept as a whole", () => {
@@ -124,7 +137,7 @@ it.each([
 })
 
 it("a bare signature has at most five lines of 76 characters", () => {
-  const below = (lines: ReadonlyArray<string>) => textReply(`Yes.\n--\n\n${lines.join("\n")}`)
+  const below = (lines: ReadonlyArray<string>) => textReply(`Yes.\n--\n \n${lines.join("\n")}`)
   expect(below(Array(5).fill("x".repeat(76)))).toBe("Yes.")
   expect(below(Array(6).fill("x"))).toContain("x")
   expect(below(["x".repeat(77)])).toContain("x")

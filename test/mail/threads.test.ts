@@ -226,6 +226,7 @@ plain("a subject is read without what mail programs put in front of it", () => {
     "Antw: a b",
     "VS: a b",
     "a b (fwd)",
+    "Re: a b (fwd) (FWD) ",
     "Отв: a b",
   ]
   for (const subject of prefixed) expect(Subject.read(subject), subject).toMatchObject({ key: "a b", continues: true })
@@ -235,5 +236,6 @@ plain("a subject is read without what mail programs put in front of it", () => {
   expect(Subject.read("Re: ")).toEqual({ base: "", continues: true, key: null })
   expect(Subject.read("Report: a b")).toMatchObject({ base: "Report: a b", continues: false })
   expect(Subject.read("[x]")).toMatchObject({ base: "[x]", key: "[x]" })
+  expect(Subject.read(`${"x".repeat(199)} y`).key).toBe("x".repeat(199))
   expect(Subject.read("re: ".repeat(100_000)).key?.length ?? 0).toBeLessThanOrEqual(200)
 })
