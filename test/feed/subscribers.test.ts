@@ -90,6 +90,9 @@ it.effect("a follower of a kind receives its keys, or undefined if some may have
     expect(yield* tunnels.await).toBe(undefined)
     subscribers.wake("tunnel/ada")
     expect([...(yield* tunnels.await)!]).toEqual(["tunnel/ada"])
+    // No key changed, but one may have been missed.
+    subscribers.wakeAll()
+    expect(yield* resolves(tunnels.await)).toBe(true)
   }),
 )
 

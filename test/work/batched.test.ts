@@ -14,12 +14,12 @@ it.effect("a batch contains the queued calls in order, up to its number and weig
       { atOnce: 1, most: 3, heaviest: { weight: 10, of: (item) => item } },
     )
     const answers = yield* Effect.forkChild(
-      Effect.forEach([1, 1, 1, 1, 6, 5, 99, 4, 4], (item) => call(item), { concurrency: "unbounded" }),
+      Effect.forEach([1, 1, 1, 1, 6, 3, 5, 6, 99, 4, 4], (item) => call(item), { concurrency: "unbounded" }),
     )
     yield* Effect.yieldNow
     yield* gate.open
-    expect(yield* Fiber.join(answers)).toHaveLength(9)
-    expect(batches).toEqual([[1, 1, 1], [1, 6], [5], [99], [4, 4]])
+    expect(yield* Fiber.join(answers)).toHaveLength(11)
+    expect(batches).toEqual([[1, 1, 1], [1, 6, 3], [5], [6], [99], [4, 4]])
   }).pipe(Effect.scoped),
 )
 
@@ -54,6 +54,28 @@ it.effect("a call fails at its deadline, queued or in flight, and does not run a
     yield* gate.open
     expect(yield* call(3)).toBe(3)
     expect(batches).toEqual([[1], [3]])
+  }).pipe(Effect.scoped),
+)
+
+it.effect("an interrupted call leaves the queue alone, and other calls keep their place", () =>
+  Effect.gen(function* () {
+    const gate = yield* Latch.make()
+    const batches: Array<ReadonlyArray<number>> = []
+    const call = yield* Batcher.make(
+      (items: ReadonlyArray<number>) => {
+        batches.push(items)
+        return Effect.as(gate.await, items)
+      },
+      { atOnce: 1, most: 1 },
+    )
+    const [inFlight, second, queued, last] = yield* Effect.forEach([1, 2, 3, 4], (item) =>
+      Effect.tap(Effect.forkChild(call(item), { startImmediately: true }), turn),
+    )
+    yield* Fiber.interrupt(queued!)
+    yield* Fiber.interrupt(inFlight!)
+    yield* gate.open
+    expect([yield* Fiber.join(second!), yield* Fiber.join(last!)]).toEqual([2, 4])
+    expect(batches).toEqual([[1], [2], [4]])
   }).pipe(Effect.scoped),
 )
 

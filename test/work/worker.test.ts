@@ -1,4 +1,5 @@
 import type { Running } from "@svc/cluster/work/Source"
+import { Timing } from "@svc/cluster/Timing"
 import * as Worker from "@svc/cluster/work/Worker"
 import { describe, expect, it } from "@effect/vitest"
 import { Clock, Deferred, Effect, Fiber } from "effect"
@@ -84,6 +85,26 @@ describe("an actor's work", () => {
       const run = yield* Effect.forkChild((yield* working([source])).run, { startImmediately: true })
       yield* TestClock.adjust("10 seconds")
       expect(checks).toBe(11)
+      yield* Fiber.interrupt(run)
+    }),
+  )
+
+  it.effect("waits for the end of started work if a limit of the source is reached", () =>
+    Effect.gen(function* () {
+      let checks = 0
+      const source = pretend({
+        dispatch: () => Effect.sync(() => (checks++, false)),
+        nextDue: () => Effect.succeed(new Date(0)),
+        isBusy: () => true,
+      })
+      const worker = yield* working([source])
+      const run = yield* Effect.forkChild(worker.run, { startImmediately: true })
+      yield* TestClock.adjust(Timing.residentWaitMillis - 1)
+      expect(checks).toBe(1)
+      // A second call does not work beside the first one.
+      yield* worker.run
+      yield* TestClock.adjust(0)
+      expect(checks).toBe(2)
       yield* Fiber.interrupt(run)
     }),
   )
