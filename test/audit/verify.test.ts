@@ -1,6 +1,6 @@
 /** The verifier of an export reports every kind of change. The test makes the chains itself. */
 import { createHash, createHmac, createSecretKey, generateKeyPairSync, randomBytes } from "node:crypto"
-import { make, rowOf } from "@svc/cluster/audit/AuditWrite"
+import { make } from "@svc/cluster/audit/AuditWrite"
 import * as Chain from "@svc/cluster/audit/Chain"
 import * as Proof from "@svc/cluster/audit/Proof"
 import * as Verify from "@svc/cluster/audit/Verify"
@@ -300,7 +300,7 @@ describe("A record", () => {
 
   it("contains at most 300 characters of a caller's text, without control characters", () => {
     const nameOf = (name: string | null) =>
-      rowOf(made({ actor: { kind: "admin_key", id: null, name, client: null }, target: null })).actor_name
+      made({ actor: { kind: "admin_key", id: null, name, client: null }, target: null }).row.actor_name
     expect([nameOf("x".repeat(300)), nameOf("x".repeat(301)), nameOf("a\0\u001f\u007f\u009fb"), nameOf(null)]).toEqual([
       "x".repeat(300),
       "x".repeat(300),
@@ -311,18 +311,18 @@ describe("A record", () => {
   })
 
   it("is proved by a MAC over all of its members, which earlier and later versions compute alike", () => {
-    const { proof, ...note } = made({})
-    const row = { ...rowOf(note), proof }
+    const { at, row } = made({})
+    const { proof, ...members } = row
     expect(proof).toBe(
       createHmac("sha256", noKey.key)
-        .update(JSON.stringify(["audit", 1, ...Object.values(rowOf(note))]))
+        .update(JSON.stringify(["audit", 1, ...Object.values(members)]))
         .digest()
         .subarray(0, 16)
         .toString("base64url"),
     )
-    const holds = (more: object) => Proof.holds(noKey, { ...row, ...more }, note.at.getTime())
+    const holds = (more: object) => Proof.holds(noKey, { ...row, ...more }, at.getTime())
     expect(holds({})).toBe(true)
-    expect(Object.keys(rowOf(note)).filter((name) => holds({ [name]: "other" }))).toEqual([])
+    expect(Object.keys(members).filter((name) => holds({ [name]: "other" }))).toEqual([])
     expect([holds({ proof: "" }), holds({ proof: `${proof}A` }), holds({ proof: proof.slice(1) })]).toEqual(
       Array(3).fill(false),
     )

@@ -4,7 +4,7 @@ import { createServer as createSocketServer, type Server, type Socket } from "no
 import { text } from "node:stream/consumers"
 import { GuardedClient, type GuardOptions, type Resolve } from "@svc/cluster/net/GuardedClient"
 import { selfSigned } from "@svc/cluster/net/SelfSigned"
-import { Effect, Result } from "effect"
+import { Effect, Exit, Fiber, Option, Result } from "effect"
 import { afterEach, describe, expect, it } from "vitest"
 
 const servers: Array<Server> = []
@@ -155,6 +155,23 @@ describe("A WebSocket of the guarded client", () => {
     expect(reached).toBe(0)
     expect(await listen(`http://127.0.0.1:${port}/`)).toMatchObject({ failure: { _tag: "NotOpened", status: 403 } })
     expect(await listen("http://127.0.0.1:9/")).toMatchObject(failure("connection"))
+  })
+
+  it("is one of at most 1,000, and makes room for another at its end", async () => {
+    const listening = { protocols: [], headers: {}, atMost: 1, opened: () => {}, message: () => {} }
+    const options = { allowPrivate: false, resolve: silentNames, timeoutMillis: 300_000 }
+    const outcomes = await withClient(options, (client) =>
+      Effect.gen(function* () {
+        const open = Effect.forkChild(client.listen(new URL("https://a.example/"), listening, unrestricted), {
+          startImmediately: true,
+        })
+        const many = yield* Effect.forEach(Array.from({ length: 1_000 }), () => open)
+        const refused = yield* open
+        yield* Fiber.interrupt(many[0]!)
+        return [many[999], refused, yield* open].map((fiber) => Exit.findErrorOption(fiber!.pollUnsafe() ?? Exit.void))
+      }),
+    )
+    expect(outcomes).toMatchObject({ success: [Option.none(), Option.some({ error: "connection" }), Option.none()] })
   })
 })
 

@@ -7,6 +7,7 @@ import { decodeProtectedHeader } from "jose"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { call, makeIdentity, signUp } from "../harness/Client.ts"
 import { eventually } from "../harness/Service.ts"
+import { insertSignIn } from "../harness/SignIns.ts"
 import { runSvc } from "../harness/Svc.ts"
 import { authorizationUrl, challengeOf, registerClient, tokenCall, verifierOf } from "../oauth/Consent.ts"
 import { open, startRelyingParty } from "./RelyingParty.ts"
@@ -59,6 +60,33 @@ describe("an approval", () => {
     const refused = await call(service.base, "POST", `${path()}/${wide.id}/refuse`, { token: session })
     expect(refused.body.status).toBe("refused")
     expect((await post(url("openid email"))).body.id).not.toBe(wide.id)
+  })
+
+  it("is awaited by at most 20 sign-ins of an Identity", async () => {
+    await elsewhere()
+    const { body: client } = await registerClient(service.base, [`${site.base}/callback`], "Late")
+    const url = authorizationUrl(service.base, {
+      client: client["client_id"],
+      redirect: `${site.base}/callback`,
+      challenge: challengeOf(verifierOf()),
+      more: { scope: "openid" },
+    })
+    const awaiting = await service.query(
+      (sql) =>
+        sql`select from agent_sign_in where identity_id = ${id} and status = 'awaiting_approval' and expires_at > now()`,
+    )
+    const others = Array.from({ length: 20 - awaiting.length })
+    for (const _ of others) await service.query((sql) => insertSignIn(sql, handle))
+    await service.query((sql) => insertSignIn(sql, handle, "-1 day"))
+    expect((await post(url)).body).toMatchObject({ code: "conflict", detail: expect.stringMatching(/^20 sign-ins /) })
+    const remove = (atMost: number) =>
+      service.query(
+        (sql) => sql`delete from agent_sign_in where id in (
+          select id from agent_sign_in where site = 'shop.example' and expires_at > now() limit ${atMost})`,
+      )
+    await remove(1)
+    expect((await post(url)).body.status).toBe("awaiting_approval")
+    await remove(20)
   })
 
   it("gives a client that names no algorithm an ID token by RS256", async () => {

@@ -29,6 +29,26 @@ layer(actors())("a draft", (it) => {
     }),
   )
 
+  it.effect("is one of at most 100 of its Identity", () =>
+    Effect.gen(function* () {
+      const ada = yield* correspondent("draftmany", [])
+      const drafts = yield* Drafts
+      const sql = yield* Unhurried
+      yield* sql`
+        insert into draft (id, identity_id, version, summary, content, created_at, updated_at)
+        select uuidv7(), ${ada.id}, 1, '{}', '{}', now(), now() from generate_series(1, 99)`
+      expect(yield* drafts.ownerWithRoom(ada.id)).toBe(ada.id)
+      const last = yield* makeUuidV7
+      yield* drafts.create(ada.id, last, { text: "Last." })
+      const refused = yield* Effect.flip(drafts.create(ada.id, yield* makeUuidV7, { text: "One too many." }))
+      expect(refused).toMatchObject({ code: "conflict", detail: "An Identity keeps at most 100 drafts." })
+      expect(yield* drafts.ownerWithRoom(ada.id)).toBeUndefined()
+      // A repeated request gets the response of the first one.
+      yield* drafts.create(ada.id, last, { text: "Last." })
+      expect(yield* sql`select from draft where identity_id = ${ada.id}`).toHaveLength(100)
+    }),
+  )
+
   it.effect("is not changed by a caller whose version was replaced after it was checked", () =>
     Effect.gen(function* () {
       const ada = yield* correspondent("draftrace", [])
