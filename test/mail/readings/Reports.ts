@@ -32,6 +32,16 @@ export const reports: Readonly<Record<string, Buffer>> = {
     "Action: failed",
     "Status: 4.2.2 (full)",
   ),
+  "a text in capitals": told("Delivery failed", "", "<Ada@X.EXAMPLE>: 550 5.1.1 user unknown"),
+  "a text that quotes another": told("Delivery failed", "", "<a@x.example>: 550 no such user", "> <b@x.example>: gone"),
+  "a text that names whom to ask": told("Delivery failed. Ask help@y.example", "", "<a@x.example>: 550 no such user"),
+  "a failed recipient that is not in the text": lines(
+    "From: x@x.example",
+    "X-Failed-Recipients: a@x.example",
+    "Subject: x",
+    "",
+    "<b@x.example>: 550 5.1.1 user unknown",
+  ),
   "a delivery": report("Final-Recipient: rfc822; a@x.example", "Action: delivered", "Status: 2.0.0"),
   "relayed, expanded, and success that calls itself failed": report(
     "Final-Recipient: rfc822; a@x.example",

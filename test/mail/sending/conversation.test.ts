@@ -179,6 +179,20 @@ describe("STARTTLS", () => {
   )
 })
 
+it.effect("A session that is no longer needed ends with QUIT", () =>
+  Effect.gen(function* () {
+    const { port, heard } = yield* scripted((line) => (line === "" ? "220 hi" : "250 ok"))
+    const terms = { name: "mx.example.org", helo: "mx.mail.example", tls: "none" } as const
+    const conversation = yield* begin({ host: "127.0.0.1", port }, terms)
+    expect(conversation.isOpen()).toBe(true)
+    conversation.quit()
+    conversation.quit()
+    expect(conversation.isOpen()).toBe(false)
+    yield* Effect.promise(() => vi.waitUntil(() => heard.length > 1, patience))
+    expect(heard).toEqual([hello, "QUIT"])
+  }),
+)
+
 describe("A transaction", () => {
   const pipelining = { EHLO: "250-x\r\n250 PIPELINING" }
 

@@ -5,6 +5,7 @@
 import { createHash, X509Certificate } from "node:crypto"
 import { expect, layer } from "@effect/vitest"
 import { MailTransport } from "@svc/cluster/mail/sending/MailTransport"
+import { isUsable } from "@svc/mail-gateway/mail/sending/dane/Tlsa"
 import * as Message from "@svc/mail-gateway/mail/sending/dane/Message"
 import { Effect } from "effect"
 import * as fc from "fast-check"
@@ -145,6 +146,27 @@ layer(foundation)("A server with TLSA records", (it) => {
         }
       }),
   )
+})
+
+test("a TLSA record is usable if it names a certificate or an authority by a known form of its bytes", () => {
+  const usable = (usage: number, selector: number, matching: number, length: number) =>
+    isUsable({ usage, selector, matching, data: Buffer.alloc(length) })
+  const known = [
+    [2, 0, 1, 32],
+    [3, 1, 2, 64],
+    [3, 0, 0, 1],
+  ] as const
+  expect(known.map((one) => usable(...one))).toEqual([true, true, true])
+  const unknown = [
+    [1, 1, 1, 32],
+    [4, 1, 1, 32],
+    [3, 2, 1, 32],
+    [3, 1, 1, 33],
+    [3, 1, 2, 32],
+    [3, 1, 3, 32],
+    [3, 1, 0, 0],
+  ] as const
+  expect(unknown.filter((one) => usable(...one))).toEqual([])
 })
 
 /** An answer with one question and these records of the same name. */

@@ -133,6 +133,32 @@ describe("A step with a mail server that does not respond", () => {
   })
 })
 
+describe("Content that a mail server", () => {
+  it.each([
+    ["does not read", (socket: Socket) => void socket.pause(), "The server accepted no data for 60 s"],
+    ["reads", (socket: Socket) => void socket.resume(), "success"],
+    [
+      "does not want",
+      (socket: Socket) => void setImmediate(() => socket.resetAndDestroy()),
+      "The server closed the connection",
+    ],
+  ])("%s is written until its time limit", async (name, act, reason) => {
+    using server = await plainServer(act)
+    const wire = await Effect.runPromise(Wire.open(server.at, millis))
+    let outcome: string | undefined
+    const ended = message(wire.write(Buffer.alloc(20_000_000), millis)).then((text) => (outcome = text))
+    if (name === "does not read") {
+      await until(() => vi.getTimerCount() > 0)
+      await vi.advanceTimersByTimeAsync(millis - 1)
+      expect(outcome).toBeUndefined()
+      await vi.advanceTimersByTimeAsync(1)
+    }
+    expect(await ended).toBe(reason)
+    expect([wire.isOpen, vi.getTimerCount()]).toEqual([name === "reads", 0])
+    wire.close()
+  })
+})
+
 describe("A connection that has ended", () => {
   it.each([
     ["by the server", (socket: Socket) => socket.end(), "The server closed the connection"],
