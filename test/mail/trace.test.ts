@@ -1,5 +1,5 @@
 /** The trace fields of a session, whatever the client calls itself. */
-import { headers, received, stamp } from "@svc/mail-gateway/mail/smtp/Trace"
+import { received } from "@svc/mail-gateway/mail/smtp/Trace"
 import { describe, expect, it } from "vitest"
 
 const session = {
@@ -32,7 +32,6 @@ describe("The Received field", () => {
     ["bank.example([198.51.100.1])by", "bank.example[198.51.100.1]by"],
     ["a;b\r\nX: y", "abX:y"],
     ["ä(", "unknown"],
-    ["a".repeat(256), "a".repeat(255)],
   ])("keeps only a valid name of %j", (helo, name) => {
     expect(received({ ...session, helo })).toContain(`Received: from ${name} ([192.0.2.1])\r\n`)
   })
@@ -40,27 +39,5 @@ describe("The Received field", () => {
   it("has the second in which the message arrived", () => {
     const dates = [999, 1_000, 1_999, 0].map((millis) => received({ ...session, at: new Date(millis) }).slice(-14))
     expect(dates).toEqual(["00:00:00 +0000", "00:00:01 +0000", "00:00:01 +0000", "00:00:00 +0000"])
-  })
-})
-
-describe("A stamped message", () => {
-  it("begins with the fields of the service, and lacks the bytes of forged ones", () => {
-    const raw = Buffer.from("A: 1\r\nB: 2\r\nC: 3\r\n\r\ntext")
-    const text = (cuts: ReadonlyArray<readonly [number, number]>) =>
-      Buffer.concat(stamp(["X: 1", "Y: 2"], raw, cuts)).toString()
-    expect(text([])).toBe(`X: 1\r\nY: 2\r\n${raw.toString()}`)
-    expect(
-      text([
-        [0, 6],
-        [12, 18],
-      ]),
-    ).toBe("X: 1\r\nY: 2\r\nB: 2\r\n\r\ntext")
-  })
-
-  it("has its fields parsed, with folded lines joined", () => {
-    expect(headers(["X: 1", "Received: from a\r\n\tby b:25 "])).toEqual([
-      { name: "X", value: "1" },
-      { name: "Received", value: "from a\tby b:25" },
-    ])
   })
 })

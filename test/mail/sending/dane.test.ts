@@ -151,13 +151,13 @@ layer(foundation)("A server with TLSA records", (it) => {
 test("a TLSA record is usable if it names a certificate or an authority by a known form of its bytes", () => {
   const usable = (usage: number, selector: number, matching: number, length: number) =>
     isUsable({ usage, selector, matching, data: Buffer.alloc(length) })
-  const known = [
+  const known: ReadonlyArray<Parameters<typeof usable>> = [
     [2, 0, 1, 32],
     [3, 1, 2, 64],
     [3, 0, 0, 1],
-  ] as const
+  ]
   expect(known.map((one) => usable(...one))).toEqual([true, true, true])
-  const unknown = [
+  const unknown: ReadonlyArray<Parameters<typeof usable>> = [
     [1, 1, 1, 32],
     [4, 1, 1, 32],
     [3, 2, 1, 32],
@@ -165,7 +165,7 @@ test("a TLSA record is usable if it names a certificate or an authority by a kno
     [3, 1, 2, 32],
     [3, 1, 3, 32],
     [3, 1, 0, 0],
-  ] as const
+  ]
   expect(unknown.filter((one) => usable(...one))).toEqual([])
 })
 

@@ -3,7 +3,6 @@ import { describe, expect, it } from "@effect/vitest"
 import { LookupFailed, type Resolver } from "@svc/mail-gateway/mail/Resolver"
 import * as Destinations from "@svc/mail-gateway/mail/sending/Destinations"
 import * as Exchangers from "@svc/mail-gateway/mail/sending/Exchangers"
-import * as Outcomes from "@svc/mail-gateway/mail/sending/Outcomes"
 import { Timing } from "@svc/mail-gateway/Timing"
 import type { Conversation, Outcome } from "@svc/mail-gateway/mail/sending/smtp/Conversation"
 import type { Letter } from "@svc/mail-gateway/mail/sending/smtp/Letter"
@@ -328,19 +327,5 @@ describe("The mail servers of a domain", () => {
     expect(await of("ESERVFAIL", ["2001:db8::1"])).toEqual(["2001:db8::1"])
     expect(await of("ENODATA", "ENOTFOUND")).toEqual([])
     expect(await of("ENODATA", "ESERVFAIL")).toBe("4.4.3")
-  })
-
-  it("decide by the code of a reply whether a recipient has the mail, may get it later, or never", () => {
-    const states = Object.entries({
-      sent: [200, 250, 299],
-      // Codes about authentication and encryption concern the operator, not the recipient.
-      deferred: [null, 199, 300, 354, 421, 450, 499, 530, 534, 535, 538],
-      refused: [500, 529, 531, 536, 550, 599],
-    })
-    for (const [state, codes] of states)
-      for (const code of codes) {
-        const reply = { code, status: null, text: "", host: null }
-        expect([code, Outcomes.ofReply("a@x.example", reply).state]).toEqual([code, state])
-      }
   })
 })
