@@ -79,11 +79,32 @@ describe("a reply", () => {
       in_reply_to: "<one@example.org>",
       references: ["<zero@example.org>", "<one@example.org>"],
     })
+    // A program may have set only In-Reply-To.
+    const replied = { in_reply_to: "<zero@example.org>" }
+    expect(answer(replied).references).toEqual(["<zero@example.org>", "<one@example.org>"])
+    expect(answer({ ...replied, references: ["<first@example.org>"] }).references).toEqual([
+      "<first@example.org>",
+      "<one@example.org>",
+    ])
   })
 
-  it("names the first message of a long thread and the newest ones", () => {
-    const references = Array.from({ length: 45 }, (_, n) => `<${n}@example.org>`)
-    expect(answer({ references }).references).toEqual([references[0], ...references.slice(-38), "<one@example.org>"])
+  it("names the first message of a thread with more than 40 messages, and the newest ones", () => {
+    const referencing = (count: number) => {
+      const references = Array.from({ length: count }, (_, n) => `<${n}@example.org>`)
+      return [answer({ references }).references, references] as const
+    }
+    const [whole, all] = referencing(39)
+    expect(whole).toEqual([...all, "<one@example.org>"])
+    const [cut, more] = referencing(40)
+    expect(cut).toEqual([more[0], ...more.slice(2), "<one@example.org>"])
+  })
+
+  it("has each recipient once, in the first spelling", () => {
+    const cc = ["Bob@example.org", "bob@EXAMPLE.org", "Grace@Example.org", "eve@example.org"].map(person)
+    expect(answer({ cc }, true)).toMatchObject({
+      to: ["grace@example.org"],
+      cc: ["Bob@example.org", "eve@example.org"],
+    })
   })
 
   it("belongs to the thread of a message whose id has no @, but not if the id cannot be sent in a header", () => {
