@@ -240,6 +240,13 @@ export const mailGatewaySending: Mutants = {
     bug: "a recipient gets a message twice because the server put off another recipient",
     tests: ["mail/sending/direct"],
   },
+  "servers-in-any-order": {
+    file: "mail-gateway/src/mail/sending/Exchangers.ts",
+    from: ".toSorted((a, b) => a.priority - b.priority)",
+    to: "",
+    bug: "mail goes to a backup server although the preferred one accepts it",
+    tests: ["mail/sending/destinations"],
+  },
   "slot-of-a-domain-lost": {
     file: "mail-gateway/src/mail/sending/Destinations.ts",
     from: ".pipe(Effect.onInterrupt(() => destination.slots.release(1)))",

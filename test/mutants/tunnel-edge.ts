@@ -16,6 +16,27 @@ export const tunnelEdge: Mutants = {
     bug: "the end of a client that sent requests in advance reaches the agent before the last of them",
     tests: ["tunnel/public-http"],
   },
+  "one-stream-takes-all-turns": {
+    file: "tunnel-edge/src/protocol/MuxStream.ts",
+    from: "      turn -= size\n",
+    to: "",
+    bug: "a large download through a link delays every other stream",
+    tests: ["tunnel/mux-limits"],
+  },
+  "data-behind-a-reset": {
+    file: "tunnel-edge/src/protocol/Mux.ts",
+    from: "id <= this.lastPeerId : id <",
+    to: "id < this.lastPeerId : id <",
+    bug: "a link is lost because data of its newest stream was in flight when the stream was reset",
+    tests: ["tunnel/tables"],
+  },
+  "caller-keys-over-plain-http": {
+    file: "tunnel-edge/src/edge/routing/Callers.ts",
+    from: 'book.environment === "development" ? ["https:", "http:"] : ["https:"]',
+    to: '["https:", "http:"]',
+    bug: "an attacker in the network replaces the keys of a caller, which are read over plain HTTP",
+    tests: ["tunnel/requests"],
+  },
   "x-real-ip-passes": {
     file: "tunnel-edge/src/protocol/RequestHead.ts",
     from: '  "x-real-ip",\n',
