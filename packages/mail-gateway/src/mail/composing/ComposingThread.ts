@@ -2,13 +2,13 @@
  * A worker thread that runs one task at a time, in order. The thread starts with the first task and ends when idle. A task
  * that exceeds its time limit ends the thread, which is the only remedy for an endless loop.
  */
-import * as path from "node:path"
 import { Worker } from "node:worker_threads"
 import type { Letter, SubmittedMessage } from "@svc/cluster/mail/sending/Composer"
 import { Context, Effect, Layer, Schema } from "effect"
 import type { ParsedMail } from "@svc/domain/mail/Message"
 import type { NewMail } from "@svc/domain/mail/Sending"
 import { Timing } from "../../Timing.ts"
+import { threadEntry } from "../ThreadEntry.ts"
 import type { Picture } from "./DraftMessage.ts"
 import type { Outcome } from "./MessageRewriter.ts"
 import type { Written } from "./MessageWriter.ts"
@@ -27,12 +27,6 @@ interface ThreadSettings {
   readonly entry: URL
   /** The time limit of a task. */
   readonly taskMillis: number
-}
-
-const defaults: ThreadSettings = {
-  // Next to this module, or to the bundle that contains it.
-  entry: new URL(`./ComposingWorker${path.extname(import.meta.url)}`, import.meta.url),
-  taskMillis: Timing.composingMillis,
 }
 
 const resourceLimits = { maxOldGenerationSizeMb: 512, maxYoungGenerationSizeMb: 64 }
@@ -59,7 +53,8 @@ interface Waiting {
 }
 
 const make = Effect.fnUntraced(function* (options: Partial<ThreadSettings> = {}) {
-  const { entry, taskMillis } = { ...defaults, ...options }
+  const { taskMillis = Timing.composingMillis } = options
+  const entry = options.entry ?? (yield* threadEntry("ComposingWorker", import.meta.url))
   const waiting: Array<Waiting> = []
   let current: Waiting | undefined
   let worker: Worker | undefined

@@ -7,7 +7,6 @@
  * worker can be started the work is done in the process.
  */
 import { availableParallelism } from "node:os"
-import * as path from "node:path"
 import { showsAddresses } from "@svc/cluster/observe/SessionLog"
 import { monotonicOf } from "@svc/domain/MonotonicTime"
 import { Clock, Effect, FiberSet, Schema } from "effect"
@@ -15,6 +14,7 @@ import { Timing } from "../../Timing.ts"
 import type { Arrival } from "../Origin.ts"
 import { Resolver } from "../Resolver.ts"
 import type { Judgement } from "./Verdict.ts"
+import { threadEntry } from "../ThreadEntry.ts"
 import { type Job, type Owner, VerdictWorker, type Records } from "./VerdictWorker.ts"
 
 /** The queue is too long to be processed in time. The message is not judged. */
@@ -29,11 +29,9 @@ interface JudgingSettings {
   readonly entry: URL
 }
 
-const defaults: JudgingSettings = {
+const defaults = {
   workers: Math.min(4, Math.max(2, availableParallelism())),
   silenceMillis: Timing.judgingSilenceMillis,
-  // Next to this module, or to the bundle that contains it.
-  entry: new URL(`./Worker${path.extname(import.meta.url)}`, import.meta.url),
 }
 
 export const limits = {
@@ -59,7 +57,7 @@ interface Pending {
 
 export const make = Effect.fnUntraced(function* (options: Partial<JudgingSettings> = {}) {
   const settings = { ...defaults, ...options }
-  const { entry } = settings
+  const entry = settings.entry ?? (yield* threadEntry("Worker", import.meta.url))
   const resolver = yield* Resolver
   const clock = yield* Clock.Clock
   const run = yield* FiberSet.makeRuntimePromise()
