@@ -53,6 +53,8 @@ export const answer = (
   ])
 }
 
+export const isHead = (head: Head | undefined): boolean => head?.method === "HEAD"
+
 /** Returns the response to HEAD: the fields of the response to GET, and no body (RFC 9110, section 9.3.2). */
 export const withoutBody = (response: Buffer): Buffer => response.subarray(0, response.indexOf("\r\n\r\n") + 4)
 

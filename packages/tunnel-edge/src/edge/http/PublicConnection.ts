@@ -7,15 +7,13 @@
 import { reset } from "../../protocol/Manifest.ts"
 import { type Head, Refusal } from "../../protocol/RequestHead.ts"
 import { RequestSplitter } from "../../protocol/RequestSplitter.ts"
-import { refusal, withoutBody } from "./EdgeResponses.ts"
+import { isHead, refusal, withoutBody } from "./EdgeResponses.ts"
 import { type Client, type ConnectionContext, type Rules, type State, takesRequests } from "./ConnectionContext.ts"
 import { ConnectionRoute } from "./ConnectionRoute.ts"
 import { ReplayBuffer } from "./ReplayBuffer.ts"
 import type { Route, StreamRoute } from "../routing/Route.ts"
 import { Timing } from "../Timing.ts"
 import { UpgradeResponse } from "./UpgradeResponse.ts"
-
-const isHead = (head: Head | undefined) => head?.method === "HEAD"
 
 export class PublicConnection {
   state: State = "reading"
