@@ -1,3 +1,4 @@
+import { crc32 } from "node:zlib"
 import { fromPublic, makePublic, makeUuidV7, toPublic, uuidMillis } from "@svc/domain/Ids"
 import { displayPrefix, kindOf, make } from "@svc/domain/account/Token"
 import { Clock, Effect } from "effect"
@@ -54,7 +55,9 @@ describe("ids", () => {
     expect(fromPublic("evt_", `evt_z${id.slice(5)}`)).toBeUndefined()
     expect(fromPublic("evt_", id.replace(/.$/, "u"))).toBeUndefined()
     expect(fromPublic("evt_", `${id}0`)).toBeUndefined()
-    expect(fromPublic("evt_", `evt_8${id.slice(5)}`)).toBeUndefined()
+    // The first digit has three bits.
+    const beyond = toPublic("evt_", "00000000-0001-0008-8000-000000000000").replace("evt_0", "evt_8")
+    expect(fromPublic("evt_", beyond)).toBeUndefined()
     // Digits of no valid UUID: version 0, and an undefined variant.
     expect(fromPublic("evt_", toPublic("evt_", "01935f5e-0000-0000-8000-000000000000"))).toBeUndefined()
     expect(fromPublic("evt_", toPublic("evt_", "01935f5e-0000-7000-0000-000000000000"))).toBeUndefined()
@@ -86,6 +89,17 @@ describe("credentials", () => {
     // A different character with the same low byte.
     const twin = String.fromCharCode(token.charCodeAt(at) + 0x100)
     expect(kindOf(token.slice(0, at) + twin + token.slice(at + 1))).toBeUndefined()
+  })
+  it("are the random bytes and the CRC-32 of the text before it in base62, as secret scanners and later versions check them", () => {
+    const digits = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+    const numberIn = (text: string) => [...text].reduce((sum, digit) => sum * 62n + BigInt(digits.indexOf(digit)), 0n)
+    for (const fill of [0, 1, 7, 128, 255]) {
+      const token = make("identity_key", new Uint8Array(32).fill(fill))
+      expect(numberIn(token.slice(-6))).toBe(BigInt(crc32(token.slice(0, -6))))
+      expect(numberIn(token.slice("svc_id_".length, -6)).toString(16)).toBe(
+        BigInt(`0x${Buffer.alloc(32, fill).toString("hex")}`).toString(16),
+      )
+    }
   })
   it("preserve all 256 bits", () => {
     expect(make("session", new Uint8Array(32))).toContain("0".repeat(43))

@@ -61,6 +61,7 @@ describe("The request of a tool call", () => {
   })
 
   it("is not made with an unknown argument, of which a part is echoed", () => {
+    expect(refused("svc_identity_list", { x: undefined })).not.toBe("was made")
     const many = Object.fromEntries(Array.from({ length: 21 }, (_, n) => [`${"x".repeat(100)}${n}`, 1]))
     const [detail, errors] = refused("svc_identity_list", many)
     expect(detail).toBe(`Unknown argument ${"x".repeat(100)}. The tool takes limit, cursor.`)
