@@ -26,6 +26,16 @@ const make = Effect.gen(function* () {
   return { kept, ...refusals }
 })
 
+it("Rejected and repeated calls and opening links are summarized, other operations are not", () => {
+  const allowed = act({ outcome: "allowed" })
+  const counted = [
+    act(),
+    act({ outcome: "repeated" }),
+    { ...allowed, source: { ...allowed.source, via: "tunnel" } as const },
+  ]
+  expect([...counted, allowed].map(Refusals.areCounted)).toEqual([true, true, true, false])
+})
+
 describe("Refusals of a credential", () => {
   it.effect("are one record and one summary within a minute, under the last operation", () =>
     Effect.gen(function* () {
@@ -83,6 +93,8 @@ describe("Refusals of a credential", () => {
         { org: "other" },
         { actor: { kind: "admin_key", id: "other" } as never },
         { actor: { kind: "session", id: "key" } as never },
+        { actor: { kind: "nobody", id: null } as never, identity: { id: "ada", handle: "ada" } },
+        { actor: { kind: "nobody", id: null } as never, identity: { id: "bob", handle: "bob" } },
         { class: "change" },
         { outcome: "repeated", code: undefined },
         { outcome: "repeated", code: undefined, action: "messages.read" },

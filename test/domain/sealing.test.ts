@@ -1,4 +1,5 @@
 import { randomBytes } from "node:crypto"
+import * as Cursors from "@svc/cluster/sealing/Cursors"
 import { parseMasterKeys, type Place, Sealing } from "@svc/cluster/sealing/Sealing"
 import { Effect } from "effect"
 import * as fc from "fast-check"
@@ -137,5 +138,63 @@ describe("master keys", () => {
         expect(other.unstamp("cursor", stamped)).toBeUndefined()
       }),
     )
+  })
+})
+
+describe("a list in pages", () => {
+  const numbers = ["1", "2", "3", "4", "5"]
+  const pagesOf = async () => {
+    const sealing = await sealingOf(keyText())
+    const asked: Array<number> = []
+    const page = (list: string, limit: number, cursor?: string) =>
+      Cursors.page(
+        sealing,
+        list,
+        { limit, cursor },
+        (behind = "0", atMost) => (
+          asked.push(atMost),
+          Effect.succeed(numbers.filter((n) => n > behind).slice(0, atMost))
+        ),
+        (row) => row,
+        (row) => `#${row}`,
+      )
+    return { asked, page }
+  }
+
+  it("has a cursor as long as entries follow, which continues that list only", async () => {
+    const { asked, page } = await pagesOf()
+    const first = Effect.runSync(page("list", 3))
+    expect(first).toEqual({ entries: ["#1", "#2", "#3"], next_cursor: expect.any(String) })
+    expect(Effect.runSync(page("list", 2, first.next_cursor!))).toEqual({ entries: ["#4", "#5"], next_cursor: null })
+    expect([Effect.runSync(page("list", 5)).next_cursor, Effect.runSync(page("list", 4)).next_cursor]).toEqual([
+      null,
+      expect.any(String),
+    ])
+    // One row more than shown says whether another page follows.
+    expect(asked).toEqual([4, 3, 6, 5])
+    for (const [list, cursor] of [
+      ["other", first.next_cursor!],
+      ["list", "3"],
+      ["list", ""],
+    ] as const)
+      expect(Effect.runSync(Effect.flip(page(list, 3, cursor)))).toMatchObject({ code: "invalid_cursor" })
+    expect(asked).toHaveLength(4)
+  })
+
+  it("is read to its end, page by page", async () => {
+    const { asked, page } = await pagesOf()
+    const all = Cursors.all(({ cursor }) => page("list", 2, cursor))
+    expect(Effect.runSync(all)).toEqual(["#1", "#2", "#3", "#4", "#5"])
+    expect(asked).toEqual([3, 3, 3])
+  })
+
+  it("is another list with another filter, whatever the order and the size of its pages", () => {
+    const named = (filter: object) => Cursors.filteredList("list", filter)
+    expect([named({}), named({ a: undefined, limit: 5, offset: 1, cursor: "c", after: "x" })]).toEqual(["list", "list"])
+    expect(named({ a: 1, b: "2" })).toBe(named({ b: "2", limit: 7, a: 1, c: undefined }))
+    const different = [{}, { a: 1 }, { a: "1" }, { a: 2 }, { b: 1 }, { a: 1, b: 2 }, { a: false }, { a: null }].map(
+      named,
+    )
+    expect(new Set(different).size).toBe(different.length)
   })
 })
