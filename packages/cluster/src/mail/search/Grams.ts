@@ -28,7 +28,7 @@ export const pairAt = (text: string, at: number): number =>
 
 /**
  * Returns the gram that starts at a position of a stored text, given the gram that starts before it or the pair that starts
- * at it. Callers loop over a text themselves: a call of a function for each gram took most of the time.
+ * at it. Callers loop over a text themselves, because a callback for each gram cost a quarter of the time.
  */
 export const gramAt = (text: string, at: number, before: number): number =>
   ((before & 0x3fff) << 7) | (at + 2 === text.length ? end : code(text.charCodeAt(at + 2)))
