@@ -18,7 +18,7 @@ export const api: Mutants = {
   },
   "response-of-newest-version": {
     file: "api/src/account/Authorization.ts",
-    from: "      exchange.older = translation?.response\n",
+    from: "    exchange.older = translation?.response\n",
     to: "",
     bug: "a request pinned to an older version gets the newest form of the response",
     tests: ["api/versions"],
