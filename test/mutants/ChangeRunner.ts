@@ -1,0 +1,82 @@
+/**
+ * Runs each test again for each change that it executes ({@link file://./SmallChanges.ts}), until some test notices the
+ * change. A test that does not pass twice in one process judges nothing.
+ */
+import { existsSync, writeFileSync } from "node:fs"
+import { performance } from "node:perf_hooks"
+import * as path from "node:path"
+import { type RunnerTestCase, TestRunner } from "vitest"
+import { hook } from "./SmallChanges.ts"
+
+/** Folder of the results: files `executed-<number>`, `noticed-<number>` and `unused-<test>`. */
+const folder = process.env["SVC_CHANGES"] ?? ""
+/** Tests that take longer judge nothing, since they would run again for hundreds of changes. */
+const longestMillis = Number(process.env["SVC_CHANGES_MILLIS"] ?? 5_000)
+/** Time for the runs of one test. */
+const budgetMillis = 120_000
+/** A change that is asked for more often within one test has made a loop endless. */
+const mostAsked = 200_000
+
+let active: number | undefined
+let asked = 0
+let executed: Set<number> | undefined
+
+const isActive = (change: number): boolean => {
+  executed?.add(change)
+  if (change !== active) return false
+  if (++asked > mostAsked) throw new Error("A loop does not end.")
+  return true
+}
+Object.assign(globalThis, { [hook]: isActive })
+
+const passes = async (test: () => unknown, millis: number): Promise<boolean> => {
+  const limit = Promise.withResolvers<boolean>()
+  const timer = setTimeout(() => limit.resolve(false), millis)
+  try {
+    return await Promise.race([limit.promise, Promise.resolve(test()).then(() => true)])
+  } catch {
+    return false
+  } finally {
+    clearTimeout(timer)
+  }
+}
+
+const mark = (what: string, content = "") => writeFileSync(path.join(folder, what), content)
+const isNoticed = (change: number) => existsSync(path.join(folder, `noticed-${change}`))
+
+export default class ChangeRunner extends TestRunner {
+  async runTask(test: RunnerTestCase): Promise<void> {
+    const run = TestRunner.getTestFn(test)
+    const name = `${test.file.name}: ${test.name}`
+    const unused = (why: string) => mark(`unused-${test.id}`, `${name} (${why})`)
+    executed = new Set()
+    const changes = executed
+    const begun = performance.now()
+    try {
+      await run()
+    } finally {
+      executed = undefined
+    }
+    const took = performance.now() - begun
+    for (const change of changes) mark(`executed-${change}`)
+    const open = [...changes].filter((change) => !isNoticed(change))
+    if (open.length === 0) return
+    if (took > longestMillis) return unused(`takes ${Math.round(took)} ms`)
+    const limit = took * 6 + 1_500
+    const isSound = () => passes(run, limit * 2)
+    if (!(await isSound())) return unused("does not pass twice")
+    for (const change of open) {
+      if (isNoticed(change)) continue
+      if (performance.now() - begun > budgetMillis)
+        return unused(`tried only some of ${open.length} changes in its time`)
+      asked = 0
+      active = change
+      const hasPassed = await passes(run, limit)
+      active = undefined
+      if (hasPassed) continue
+      // A change may break what later runs need, so only a test that passes again without it is a judge.
+      if (!(await isSound())) return unused(`does not pass after change ${change}`)
+      mark(`noticed-${change}`, name)
+    }
+  }
+}

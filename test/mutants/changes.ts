@@ -1,0 +1,104 @@
+/**
+ * Makes every small change of source files, one at a time, and lists those that no test notices: `npm run changes --
+ * packages/domain/src/Ids.ts [FILE ...] [-- test/domain/ids.test.ts ...]`. Without test files, those that import one of
+ * the modules judge, if they are few. All changes run in the processes of a few test runs, so a file takes seconds.
+ *
+ * A change that is not noticed is a promise without a test, code that is not needed, or a change without an effect: only
+ * a reader can tell.
+ */
+import { spawn } from "node:child_process"
+import { globSync, mkdtempSync, readdirSync, readFileSync, writeFileSync } from "node:fs"
+import * as path from "node:path"
+import { scratchCopy } from "../harness/ScratchCopy.ts"
+import { type Change, changesOf, planted } from "./SmallChanges.ts"
+import { root } from "./Mutant.ts"
+
+const words = process.argv.slice(2)
+const divider = words.indexOf("--")
+const sources = globSync(divider < 0 ? words : words.slice(0, divider), { cwd: root })
+if (sources.length === 0) {
+  console.error("Name the source files to change: npm run changes -- packages/domain/src/Ids.ts")
+  process.exit(2)
+}
+
+/** Larger numbers of test files import a module in passing, and would run for minutes. */
+const mostTests = 8
+
+/** Returns the test files that import one of the modules. */
+const importing = () => {
+  const modules = sources.map((file) => file.replace(/^packages\/([^/]+)\/src\/(.*)\.tsx?$/, '"@svc/$1/$2"'))
+  const imports = (file: string) => modules.some((name) => readFileSync(path.join(root, file), "utf8").includes(name))
+  return globSync("test/**/*.test.ts", { cwd: root }).filter((file) => !file.includes("node_modules") && imports(file))
+}
+const tests = divider < 0 ? importing() : words.slice(divider + 1)
+if (tests.length === 0 || (divider < 0 && tests.length > mostTests)) {
+  console.error(
+    `${tests.length} test files import these modules. Name those that should notice: npm run changes -- FILE -- TEST`,
+  )
+  process.exit(2)
+}
+
+const copy = scratchCopy()
+const results = mkdtempSync(path.join(copy, "changes-"))
+writeFileSync(
+  path.join(copy, "changes.config.ts"),
+  `import { mergeConfig } from "vitest/config"
+import base from "./vitest.config.ts"
+export default mergeConfig(base, { test: { runner: "./test/mutants/ChangeRunner.ts", testTimeout: 3_600_000 } })
+`,
+)
+
+/** Runs the tests with the changes of this round, and returns whether they pass without an active one. */
+const run = () =>
+  new Promise<boolean>((resolve) => {
+    const child = spawn("vitest", ["run", "--config", "changes.config.ts", "--maxWorkers=2", ...tests], {
+      cwd: copy,
+      env: {
+        ...process.env,
+        PATH: `${path.join(root, "node_modules", ".bin")}${path.delimiter}${process.env["PATH"]}`,
+        SVC_CHANGES: results,
+      },
+      stdio: ["ignore", "pipe", "inherit"],
+    })
+    let output = ""
+    child.stdout.on("data", (chunk: Buffer) => (output += chunk))
+    child.on("close", (code) => {
+      if (code !== 0) console.error(output)
+      resolve(code === 0)
+    })
+  })
+
+interface Made {
+  readonly file: string
+  readonly change: Change
+}
+const made: Array<Made> = []
+const texts = new Map(sources.map((file) => [file, readFileSync(path.join(root, file), "utf8")]))
+let open = new Map([...texts].map(([file, text]) => [file, changesOf(text)]))
+while (open.size > 0) {
+  const later: typeof open = new Map()
+  for (const [file, text] of texts) {
+    const { text: changed, taken, others } = planted(text, open.get(file) ?? [], made.length)
+    writeFileSync(path.join(copy, file), changed)
+    made.push(...taken.map((change) => ({ file, change })))
+    if (others.length > 0) later.set(file, others)
+  }
+  if (!(await run())) {
+    console.error("The tests fail without a change.")
+    process.exit(2)
+  }
+  open = later
+}
+
+const found = new Set(readdirSync(results))
+const lines = made.flatMap(({ file, change }, at) => {
+  if (found.has(`noticed-${at}`)) return []
+  const source = texts.get(file)!.split("\n")[change.line - 1]!.trim()
+  return [{ file, ...change, source, isExecuted: found.has(`executed-${at}`) }]
+})
+for (const { file, line, what, source, isExecuted } of lines.toSorted((one, other) => one.line - other.line)) {
+  console.log(`${file}:${line}: ${isExecuted ? "not noticed" : "not executed"}: ${what} | ${source.slice(0, 140)}`)
+}
+for (const name of found) if (name.startsWith("unused-")) console.log(readFileSync(path.join(results, name), "utf8"))
+const executed = made.filter((_, at) => found.has(`executed-${at}`)).length
+console.log(`${made.length - lines.length} of ${made.length} changes noticed; ${made.length - executed} not executed`)
