@@ -47,6 +47,60 @@ describe("an actor's work", () => {
     }),
   )
 
+  it.effect("checks all sources again after a check that failed", () =>
+    Effect.gen(function* () {
+      const order: Array<string> = []
+      let fails = false
+      const named = (name: string) =>
+        pretend({
+          dispatch: () =>
+            Effect.suspend(() => (order.push(name), fails ? Effect.die("the store is away") : Effect.succeed(false))),
+        })
+      const names = ["saga", "outbox"]
+      const parts = { state: Effect.succeed("there"), sources: names.map(named), names, start: Effect.void }
+      const worker = yield* Worker.make(parts)
+      yield* worker.run
+      yield* worker.wakeFor("saga")
+      fails = true
+      yield* Effect.exit(worker.run)
+      fails = false
+      yield* worker.wakeFor("outbox")
+      yield* worker.run
+      expect(order).toEqual([...names, "saga", ...names])
+    }),
+  )
+
+  it.effect("checks all sources again for a changed entity", () =>
+    Effect.gen(function* () {
+      const order: Array<string> = []
+      let state = "there"
+      const named = (name: string) => pretend({ dispatch: () => Effect.sync(() => (order.push(name), false)) })
+      const names = ["saga", "outbox"]
+      const parts = { state: Effect.sync(() => state), sources: names.map(named), names, start: Effect.void }
+      const worker = yield* Worker.make(parts)
+      yield* worker.run
+      state = "changed"
+      yield* worker.wakeFor("outbox")
+      yield* worker.run
+      expect(order).toEqual([...names, ...names])
+    }),
+  )
+
+  it.effect("does not end while one of its sources is busy, and sleeps meanwhile", () =>
+    Effect.gen(function* () {
+      let turns = 0
+      const state = Effect.sync(() => (turns++, "there"))
+      const sources = [pretend({ isBusy: () => true }), pretend({})]
+      const worker = yield* Worker.make({ state, sources, start: Effect.void })
+      const run = yield* Effect.forkChild(worker.run, { startImmediately: true })
+      yield* worker.wake
+      yield* TestClock.adjust(0)
+      yield* TestClock.adjust(0)
+      expect([run.pollUnsafe(), turns]).toEqual([undefined, 2])
+      yield* Fiber.interrupt(run)
+    }),
+  )
+
   it.effect("checks a source again immediately after completed work, before other sources", () =>
     Effect.gen(function* () {
       const order: Array<string> = []
