@@ -87,7 +87,7 @@ describe("the meter of an edge", () => {
   })
 
   it("counts each response once, with the latency of successful ones", async () => {
-    const { metering, recorded, state } = metered(Array.from({ length: 9 }, () => ({ granted: grace, ends_in: 0 })))
+    const { metering, recorded, state, leases } = metered([])
     const passage = metering.open("org", "identity", () => {})
     const respond = (millis: number, isError: boolean) => {
       passage.countRequest()
@@ -105,6 +105,9 @@ describe("the meter of an edge", () => {
     state.stored = true
     await Effect.runPromise(metering.flush)
     expect(recorded).toMatchObject([[{ requests: 4, responses: 4, errors: 2, millis: 40 }]])
+    // Without traffic there is nothing to store, and no lease to report.
+    await Effect.runPromise(metering.flush)
+    expect([recorded.length, leases]).toEqual([1, []])
   })
 })
 

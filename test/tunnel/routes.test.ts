@@ -268,6 +268,8 @@ describe("the route to an agent", () => {
       ])
       away!.open(2, { peer: "x" })
       expect(opened).toEqual(['2 1 {"peer":"x","name":"ada"}'])
+      const turned = ready(holder("idle", "localhost:80"), holder("busy")) as Standing
+      expect((yield* routes.find("ada", turned))!.localHost).toBe("localhost:80")
       delete state.peers["idle:1"]
       expect((yield* routes.find("ada", standing))!.localHost).toBeNull()
       state.dialled.length = 0
