@@ -154,18 +154,13 @@ layer(actors())("a delivery", (it) => {
 
   it.effect("fails by any response other than 2xx, and by no response", () =>
     Effect.gen(function* () {
-      const redirect = { location: "http://127.0.0.1:1/" }
-      const redirecting = yield* receiverOf((response) => response.writeHead(302, redirect).end())
-      const goneTarget = yield* receiverOf((response) => response.writeHead(410).end())
-      const [last2xx, first3xx] = [
-        yield* receiverOf((response) => response.writeHead(299).end()),
-        yield* receiverOf((response) => response.writeHead(300).end()),
-      ]
+      const answering = (status: number) =>
+        receiverOf((response) => response.writeHead(status, { location: "http://127.0.0.1:1/" }).end())
       const targets = [
-        [redirecting.url, "retrying", { status_code: 302, error: null }],
-        [goneTarget.url, "retrying", { status_code: 410, error: null }],
-        [last2xx.url, "delivered", { status_code: 299, error: null }],
-        [first3xx.url, "retrying", { status_code: 300, error: null }],
+        [(yield* answering(302)).url, "retrying", { status_code: 302, error: null }],
+        [(yield* answering(410)).url, "retrying", { status_code: 410, error: null }],
+        [(yield* answering(299)).url, "delivered", { status_code: 299, error: null }],
+        [(yield* answering(300)).url, "retrying", { status_code: 300, error: null }],
         ["http://127.0.0.1:9/", "retrying", { status_code: null, error: "connection" }],
       ] as const
       for (const [index, [url, status, attempt]] of targets.entries()) {
