@@ -13,8 +13,7 @@ import { actors, makeIdentity, makeOrg, waitUntil } from "../harness/Actors.ts"
 import { startReceiver } from "../harness/Receiver.ts"
 import { rows } from "../harness/Stores.ts"
 
-const second = 1_000
-const minute = 60 * second
+const [second, minute] = [1_000, 60_000]
 const hour = 60 * minute
 
 const receiverOf = (...answer: Parameters<typeof startReceiver>) =>
