@@ -2,6 +2,13 @@
 import type { Mutants } from "./Mutant.ts"
 
 export const api: Mutants = {
+  "public-call-of-newest-version": {
+    file: "api/src/account/Authorization.ts",
+    from: "(request) => withRequest(judged, request)",
+    to: "(request: any) => Effect.provideService(judged, HttpServerRequest.HttpServerRequest, request)",
+    bug: "A public call that names the newest version of the API ends in an internal error",
+    tests: ["sdk/sdk"],
+  },
   "preset-beyond-request": {
     file: "api/src/oauth/ConsentForm.ts",
     from: "names.filter((name) => scopes.includes(name))",

@@ -288,11 +288,7 @@ const make = Effect.gen(function* () {
             return refused === undefined ? handler : Effect.die(refused)
           })
     const translated = Effect.flatMap(RequestContext, (exchange) =>
-      exchange.version === undefined
-        ? judged
-        : Effect.flatMap(inVersion(exchange, group, endpoint), (request) =>
-            Effect.provideService(judged, HttpServerRequest.HttpServerRequest, request),
-          ),
+      Effect.flatMap(inVersion(exchange, group, endpoint), (request) => withRequest(judged, request)),
     )
     return limit === undefined ? translated : Effect.andThen(Effect.orDie(limited(publicLimits, limit)), translated)
   })
