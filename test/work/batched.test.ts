@@ -2,17 +2,20 @@ import { it, expect } from "@effect/vitest"
 import * as Batcher from "@svc/cluster/store/Batcher"
 import { Effect, Exit, Fiber, Latch } from "effect"
 
+/** A batcher whose batches wait for a gate, with the batches that have begun. */
+const gated = Effect.fnUntraced(function* <E = never>(limits: Batcher.BatchLimits<number, E>) {
+  const gate = yield* Latch.make()
+  const batches: Array<ReadonlyArray<number>> = []
+  const call = yield* Batcher.make((items: ReadonlyArray<number>) => {
+    batches.push(items)
+    return Effect.as(gate.await, items)
+  }, limits)
+  return { gate, batches, call }
+})
+
 it.effect("a batch contains the queued calls in order, up to its number and weight, and an overweight call alone", () =>
   Effect.gen(function* () {
-    const gate = yield* Latch.make()
-    const batches: Array<ReadonlyArray<number>> = []
-    const call = yield* Batcher.make(
-      (items: ReadonlyArray<number>) => {
-        batches.push(items)
-        return Effect.as(gate.await, items)
-      },
-      { atOnce: 1, most: 3, heaviest: { weight: 10, of: (item) => item } },
-    )
+    const { gate, batches, call } = yield* gated({ atOnce: 1, most: 3, heaviest: { weight: 10, of: (item) => item } })
     const answers = yield* Effect.forkChild(
       Effect.forEach([1, 1, 1, 1, 6, 3, 5, 6, 99, 4, 4], (item) => call(item), { concurrency: "unbounded" }),
     )
@@ -40,15 +43,11 @@ it.effect("calls of one name are never in the same batch", () =>
 
 it.effect("a call fails at its deadline, queued or in flight, and does not run after it", () =>
   Effect.gen(function* () {
-    const gate = yield* Latch.make()
-    const batches: Array<ReadonlyArray<number>> = []
-    const call = yield* Batcher.make(
-      (items: ReadonlyArray<number>) => {
-        batches.push(items)
-        return Effect.as(gate.await, items)
-      },
-      { atOnce: 1, most: 1, deadline: { millis: 20, late: () => Effect.fail("late" as const) } },
-    )
+    const { gate, batches, call } = yield* gated({
+      atOnce: 1,
+      most: 1,
+      deadline: { millis: 20, late: () => Effect.fail("late" as const) },
+    })
     const answers = yield* Effect.forEach([1, 2], (item) => Effect.exit(call(item)), { concurrency: "unbounded" })
     expect(answers).toEqual([Exit.fail("late"), Exit.fail("late")])
     yield* gate.open
@@ -59,15 +58,7 @@ it.effect("a call fails at its deadline, queued or in flight, and does not run a
 
 it.effect("an interrupted call leaves the queue alone, and other calls keep their place", () =>
   Effect.gen(function* () {
-    const gate = yield* Latch.make()
-    const batches: Array<ReadonlyArray<number>> = []
-    const call = yield* Batcher.make(
-      (items: ReadonlyArray<number>) => {
-        batches.push(items)
-        return Effect.as(gate.await, items)
-      },
-      { atOnce: 1, most: 1 },
-    )
+    const { gate, batches, call } = yield* gated({ atOnce: 1, most: 1 })
     const [inFlight, second, queued, last] = yield* Effect.forEach([1, 2, 3, 4], (item) =>
       Effect.tap(Effect.forkChild(call(item), { startImmediately: true }), turn),
     )
