@@ -48,7 +48,7 @@ export default mergeConfig(base, { test: { runner: "./test/mutants/ChangeRunner.
 `,
 )
 
-/** Runs the tests with the changes of this round, and returns whether they pass without an active one. */
+/** Runs the tests with the changes of this round, and returns whether all files could be loaded. */
 const run = () =>
   new Promise<boolean>((resolve) => {
     const child = spawn("vitest", ["run", "--config", "changes.config.ts", "--maxWorkers=2", ...tests], {
@@ -84,7 +84,7 @@ while (open.size > 0) {
     if (others.length > 0) later.set(file, others)
   }
   if (!(await run())) {
-    console.error("The tests fail without a change.")
+    console.error("The tests cannot be loaded.")
     process.exit(2)
   }
   open = later
