@@ -68,7 +68,7 @@ describe("formatted output", () => {
     try {
       const [line] = pretty(body).split("\n").slice(1)
       expect(line).toBe(`msg_0123456789abcdef  ${"s".repeat(17)}…  ${"f".repeat(17)}…`)
-      // What fits exactly stays, and no column becomes narrower than eight characters.
+      // A line of exactly the terminal's width is not cut, and no column becomes narrower than eight characters.
       const exact = pretty({ rows: [{ a: "x".repeat(29), b: "y".repeat(29) }] }).split("\n")[1]
       expect(exact).toBe(`${"x".repeat(29)}  ${"y".repeat(29)}`)
       const seven = { rows: [Object.fromEntries("abcdefg".split("").map((name) => [name, name.repeat(20)]))] }

@@ -1,4 +1,4 @@
-/** What scopes include, and the rights of new and of replaced keys, at the edge of each rule. */
+/** The scopes that a scope includes, and the rights of new keys and of keys that replace others, at the edge of each rule. */
 import type { CallerInfo } from "@svc/domain/account/Authorization"
 import { judgeRights, renewed } from "@svc/domain/account/KeyRights"
 import { networksOf } from "@svc/domain/account/Networks"

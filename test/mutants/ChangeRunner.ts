@@ -1,6 +1,6 @@
 /**
- * Runs each test again for each change that it executes ({@link file://./SmallChanges.ts}), until some test notices the
- * change. A test that does not pass twice in one process judges nothing.
+ * Runs each test again for each change that it executes ({@link file://./SmallChanges.ts}), until a test notices the
+ * change. Does not use a test that fails when it runs twice in one process.
  */
 import { existsSync, writeFileSync } from "node:fs"
 import { performance } from "node:perf_hooks"
@@ -10,11 +10,11 @@ import { hook } from "./SmallChanges.ts"
 
 /** Folder of the results: files `executed-<number>`, `noticed-<number>` and `unused-<test>`. */
 const folder = process.env["SVC_CHANGES"] ?? ""
-/** Tests that take longer judge nothing, since they would run again for hundreds of changes. */
+/** Longer tests are not used, because a test runs again for up to hundreds of changes. */
 const longestMillis = Number(process.env["SVC_CHANGES_MILLIS"] ?? 5_000)
-/** Time for the runs of one test. */
+/** The maximum time for all runs of one test. */
 const budgetMillis = 120_000
-/** A change that is asked for more often within one test has made a loop endless. */
+/** The maximum number of times that one run of a test reaches the change. A change that exceeds it has made a loop endless. */
 const mostAsked = 200_000
 
 let active: number | undefined
@@ -55,7 +55,7 @@ export default class ChangeRunner extends TestRunner {
     try {
       await run()
     } catch {
-      // Tests that ran again before it may have left something behind.
+      // The repeated runs of earlier tests may have changed what this test depends on.
       return unused("does not pass after the tests before it")
     } finally {
       executed = undefined
@@ -77,7 +77,7 @@ export default class ChangeRunner extends TestRunner {
       const hasPassed = await passes(run, limit)
       active = undefined
       if (hasPassed) continue
-      // A change may break what later runs need, so only a test that passes again without it is a judge.
+      // The change may have broken what later runs need. The failure counts only if the test passes again without the change.
       if (!(await isSound())) return unused(`does not pass after change ${change}`)
       mark(`noticed-${change}`, name)
     }

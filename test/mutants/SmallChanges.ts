@@ -1,7 +1,7 @@
 /**
  * Small changes of a source file: an operator, a limit that is one higher, a condition that always holds, a statement or a
- * line of SQL that is missing, a call without its retry. All changes of a file are written into it at once, each behind a
- * number, so that one process can try them in turn without loading the file again ({@link file://./ChangeRunner.ts}).
+ * line of SQL that is missing, a call without its retry. The file contains many changes at once, each with a number and a
+ * condition, so that one process can try them in turn without loading the file again ({@link file://./ChangeRunner.ts}).
  */
 import { parseAst } from "vitest/node"
 
@@ -24,7 +24,7 @@ interface Node {
 const isNode = (value: unknown): value is Node =>
   typeof value === "object" && value !== null && "type" in value && typeof value.type === "string"
 
-/** The name of the active change's function, which the runner sets before the tests import anything. */
+/** Name of the global function that returns whether a change is active. The runner sets it before the tests import a module. */
 export const hook = "isSvcChangeActive"
 
 const operators: Readonly<Record<string, string>> = {
@@ -39,7 +39,7 @@ const operators: Readonly<Record<string, string>> = {
   "*": "/",
 }
 const opposites = new Map(Object.entries({ some: "every", every: "some", min: "max", max: "min" }))
-/** Methods without which the value that they are called on is a plausible result. */
+/** Methods whose call can be left out, because they return a value of the same type. */
 const steps = new Set(["slice", "toLowerCase", "trim", "trimEnd", "toWellFormed", "filter", "toSorted", "toReversed"])
 /** Functions of `Effect` that can be left out of a `pipe`. */
 const stages = new Set(
@@ -53,7 +53,7 @@ const sqlParts = [
   / for update(?: skip locked)?| for share| nulls (?:first|last)| desc\b| distinct\b/g,
   /, [a-z_]+ = (?:excluded\.[a-z_]+|now\(\)|null|false|true|[a-z_]+ \+ 1)/g,
 ]
-/** Types, which do nothing at run time. */
+/** Members of nodes that contain types. */
 const types = /^(?:typeAnnotation|typeParameters|typeArguments|returnType|superClass)$/
 
 const parses = (text: string) => {
@@ -65,7 +65,7 @@ const parses = (text: string) => {
   }
 }
 
-/** Returns the changes inside functions. What a module evaluates when it is loaded cannot be changed later. */
+/** Returns the changes inside functions. Code outside of functions runs when the module is loaded, so it cannot be changed later. */
 export const changesOf = (source: string): ReadonlyArray<Change> => {
   const changes: Array<Change> = []
   const text = ({ start, end }: Node) => source.slice(start, end)
@@ -88,8 +88,7 @@ export const changesOf = (source: string): ReadonlyArray<Change> => {
         source.slice(node.start, method.start) + opposite + source.slice(method.end, node.end),
       )
     }
-    const isStage =
-      parent?.type === "CallExpression" && /\bpipe$/.test(text(parent["callee"] as Node)) && parent["callee"] !== node
+    const isStage = parent?.type === "CallExpression" && /\bpipe$/.test(text(parent["callee"] as Node))
     if (isStage && text(on) === "Effect" && stages.has(name))
       instead(node, `without Effect.${name}`, "((same: any) => same)")
   }

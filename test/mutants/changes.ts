@@ -1,10 +1,10 @@
 /**
  * Makes every small change of source files, one at a time, and lists those that no test notices: `npm run changes --
- * packages/domain/src/Ids.ts [FILE ...] [-- test/domain/ids.test.ts ...]`. Without test files, those that import one of
- * the modules judge, if they are few. All changes run in the processes of a few test runs, so a file takes seconds.
+ * packages/domain/src/Ids.ts [FILE ...] [-- test/domain/ids.test.ts ...]`. Without test files, it
+ * runs those that import one of the modules. One process tries many changes, so a file takes about a minute.
  *
- * A change that is not noticed is a promise without a test, code that is not needed, or a change without an effect: only
- * a reader can tell.
+ * If no test notices a change, a promise has no test, the code is not needed, or the change has no effect. Only a reader can
+ * tell which.
  */
 import { spawn } from "node:child_process"
 import { globSync, mkdtempSync, readdirSync, readFileSync, writeFileSync } from "node:fs"
@@ -21,7 +21,7 @@ if (sources.length === 0) {
   process.exit(2)
 }
 
-/** Larger numbers of test files import a module in passing, and would run for minutes. */
+/** If more test files import a module, most of them do not test it, and all of them would take many minutes. */
 const mostTests = 8
 
 /** Returns the test files that import one of the modules. */

@@ -14,7 +14,7 @@ const results = (source: string) => {
   let first = 0
   while (open.length > 0) {
     const { text, taken, others } = planted(source, open, first)
-    // The head of a planted file is a statement of its own, and `it` is the value.
+    // The changed source defines the function `it`.
     const it = new Function("sql", "Effect", `${stripTypeScriptTypes(text)}\nreturn it`)(
       (parts: ReadonlyArray<string>, ...values: ReadonlyArray<unknown>) =>
         parts.reduce((whole, part, at) => `${whole}${values[at - 1]}${part}`),

@@ -1,4 +1,4 @@
-/** Which authorization requests are judged, and how: shown to the user, refused to the client, or wanted. */
+/** Authorization requests: which are shown to the user, which are refused and to whom, and what each asks for. */
 import { clientIdOf, isSignIn, judge, judgeSignIn, queryOf } from "@svc/api/oauth/AuthorizationRequest"
 import type { OAuthClient } from "@svc/cluster/oauth/OAuthClients"
 import type { AddressBook } from "@svc/domain/Addresses"

@@ -111,7 +111,7 @@ describe("the records", () => {
       "! connect.tunnel.example.net A 203.0.113.7",
     ])
     expect(wanted(settings, { addresses: [] }).filter(({ name }) => name.includes("mta-sts"))).toEqual([])
-    // A mail server with the name of the domain, and one that is written in capitals.
+    // The first mail server has the name of the domain, and the second one has capital letters.
     const own = wanted(
       { ...given, mailServers: ["mail.example.org", "MX.example.org"] },
       { addresses: ["2001:DB8::7"] },
@@ -197,7 +197,7 @@ describe("the doctor", () => {
       { detail: expect.stringContaining("needs 11 ") },
     ])
     expect(await within("v=spf1 include:a.example -all")).toEqual([])
-    // What an eleventh include contains is not asked for.
+    // The record of an eleventh include is not looked up.
     const [tooMany] = await with_({ ...nested, [spf]: [`v=spf1 ${"a ".repeat(10)}include:a.example -all`] })
     expect(tooMany!.detail).toMatch(/needs 11 /)
     expect((await with_({ "CNAME mx1.example.org": ["elsewhere.example.org"] }))[0]).toMatchObject({

@@ -57,7 +57,7 @@ const guide = () => {
 
 const modules = ["test_sdk", "test_async", "test_agent", "test_options"]
 
-/** Runs each program with names of its own. One interpreter is enough: most of its time is its start. */
+/** Runs each program in its own namespace. All use one interpreter, because starting one takes longer than the programs. */
 const runEach = `
 import json, pathlib
 for number, program in enumerate(json.loads(pathlib.Path("guide.json").read_text())):

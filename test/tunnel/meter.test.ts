@@ -105,7 +105,7 @@ describe("the meter of an edge", () => {
     state.stored = true
     await Effect.runPromise(metering.flush)
     expect(recorded).toMatchObject([[{ requests: 4, responses: 4, errors: 2, millis: 40 }]])
-    // Without traffic there is nothing to store, and no lease to report.
+    // If there was no traffic, nothing is stored and no lease is reported.
     await Effect.runPromise(metering.flush)
     expect([recorded.length, leases]).toEqual([1, []])
   })

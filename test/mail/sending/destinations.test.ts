@@ -165,7 +165,7 @@ describe("A pool of connections to a server", () => {
   beforeEach(() => void vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] }))
   afterEach(() => void vi.useRealTimers())
 
-  /** A pool, what its connections did, and the numbers of those that the server has closed. */
+  /** Returns a pool, the actions of its connections, and the numbers of the connections that the server has closed. */
   const pooled = () => {
     const did: Array<string> = []
     const gone = new Set<number>()
@@ -308,13 +308,13 @@ describe("The mail servers of a domain", () => {
       "c.example b.example a.example last.example",
     ])
     expect(await find(Array.from({ length: 11 }, (_, n) => mx(n, `${n}.example`)))).toHaveLength(10)
-    // Those that are preferred less than this service would pass the mail back to it.
+    // A server with the same or a lower preference than this service would send the mail back to it.
     expect(await find([mx(5, "a.example"), mx(10, "OWN.example."), mx(10, "b.example"), mx(20, "c.example")])).toEqual([
       "a.example",
     ])
   })
 
-  it("have at most four addresses of each version, IPv4 first, and a failed look-up counts if there is none", async () => {
+  it("have at most four addresses of each version, IPv4 first, and a failed look-up is an error if there is no address", async () => {
     const v4 = Array.from({ length: 5 }, (_, n) => `192.0.2.${n}`)
     const of = (A: unknown, AAAA: unknown) =>
       Effect.runPromise(

@@ -137,7 +137,7 @@ export const make = Effect.fnUntraced(function* (
     )
     if (row.disclosure !== null) {
       yield* withTimeout(platform.undisclose(session, row.disclosure), platform.title).pipe(
-        // None of these ends with a further attempt, and the credential is revoked all the same.
+        // The platform would refuse a further attempt too. The credential is revoked nevertheless.
         Effect.catchTags({
           CredentialRefused: () => Effect.void,
           PlatformRefused: () => Effect.void,
