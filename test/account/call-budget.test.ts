@@ -1,6 +1,7 @@
 import * as CallBudget from "@svc/cluster/account/CallBudget"
 import { Writes } from "@svc/cluster/store/Database"
 import { expect, layer } from "@effect/vitest"
+import { makeUuidV7 } from "@svc/domain/Ids"
 import { Effect, Layer } from "effect"
 import { makeOrg, sealingLayer } from "../harness/Stores.ts"
 import { databaseLayer } from "../harness/Database.ts"
@@ -79,6 +80,27 @@ layer(Layer.provideMerge(sealingLayer, databaseLayer))("an Org's call budget", (
       const actor = yield* actorOf(yield* makeOrg)
       expect(yield* actor.lease("calls", 500, late)).toMatchObject({ granted: 500, left: 100 })
       expect(yield* actor.lease("calls", 500, late)).toMatchObject({ granted: 100, left: 0 })
+      expect(yield* (yield* actorOf(yield* makeUuidV7)).lease("calls", 1, late)).toMatchObject({ granted: 0, left: 0 })
+    }),
+  )
+
+  it.effect("loses at most a quarter of the quota in a crash, although some of it was leased", () =>
+    Effect.gen(function* () {
+      const org = yield* makeOrg
+      // The first block is leased to the last call.
+      expect(yield* granted(yield* actorOf(org), "calls", 5, 30, late)).toBe(150)
+      expect(yield* granted(yield* actorOf(org), "calls", 1, 30, late)).toBe(30)
+      expect(yield* granted(yield* actorOf(org), "calls", 30, 30, late)).toBe(300)
+    }),
+  )
+
+  it.effect("of a minute that begins in more than two minutes was taken by a wrong clock", () =>
+    Effect.gen(function* () {
+      const org = yield* makeOrg
+      const take = (now: number) => Effect.flatMap(actorOf(org), (actor) => granted(actor, "calls", 30, 30, now))
+      expect(yield* take(late + 3 * minute)).toBe(600)
+      expect(yield* take(late + minute)).toBe(0)
+      expect(yield* take(late)).toBe(600)
     }),
   )
 })

@@ -12,12 +12,15 @@ import { sagaSteps } from "@svc/domain/identity/Identity"
 import { expect, layer } from "@effect/vitest"
 import { Effect, Exit, Layer } from "effect"
 import { actors } from "../harness/Actors.ts"
+import { newHandle } from "../harness/Client.ts"
 import { rows } from "../harness/Stores.ts"
 
 const ports = { first: 20_000, last: 20_008 }
 
+/** Releases all ports, and creates an Org. */
 const makeOwner = Effect.gen(function* () {
   const [sql, sealing] = [yield* Writes, yield* Sealing]
+  yield* sql`update tunnel_port set identity_id = null`
   const orgId = yield* makeUuidV7
   const { dataKey, sealed } = yield* sealing.makeDataKey(orgId)
   yield* sql`
@@ -29,11 +32,12 @@ const makeOwner = Effect.gen(function* () {
 /** Creates an Identity and returns its provisioning as its actor would request it, `epochs` after the latest claim. */
 const createIdentity = Effect.fnUntraced(function* (
   owner: Effect.Success<typeof makeOwner>,
-  handle: string,
+  stem: string,
   { epochs = 0, status = "provisioning" }: { readonly epochs?: number; readonly status?: string } = {},
 ) {
   const sql = yield* Writes
   const id = yield* makeUuidV7
+  const handle = newHandle(stem)
   const at = new Date()
   yield* sql`insert into actor (kind, id, epoch) values ('Identity', ${handle}, 1)`
   yield* sql`insert into handle (canonical, handle, org_id, registered_at) values (${handle}, ${handle}, ${owner.orgId}, now())`
@@ -189,7 +193,7 @@ layer(
       const invalid = { provisioning: { ...bad.provisioning, parts } }
       expect((yield* together(good, invalid, last)).map(outcome)).toEqual(["ready", "SqlError", "ready"])
       expect(yield* has(bad)).toMatchObject({ status: "provisioning", folders: 0, told: null })
-      expect(yield* has(last)).toMatchObject({ status: "ready", folders: 5, card: "last" })
+      expect(yield* has(last)).toMatchObject({ status: "ready", folders: 5, card: last.identity.handle })
     }),
   )
 

@@ -8,15 +8,14 @@ import { Reads, Writes } from "@svc/cluster/store/Database"
 import { expect, layer } from "@effect/vitest"
 import { Clock, Effect } from "effect"
 import { TestClock } from "effect/testing"
-import { actors, makeOrg, waitUntil } from "../harness/Actors.ts"
+import { actors, identityOf, makeIdentity, makeOrg, waitUntil } from "../harness/Actors.ts"
+import { newHandle } from "../harness/Client.ts"
 
-const identityRow = (handle: string) =>
-  Effect.flatMap(Reads, (sql) =>
-    Effect.map(
-      sql<{ id: string; status: string }>`select id, status from identity where canonical = ${handle}`,
-      ([row]) => row,
-    ),
-  )
+/** Creates a ready Identity. */
+const ready = Effect.gen(function* () {
+  const [org_id, handle] = [yield* makeOrg, newHandle("ada")]
+  return { org_id, handle, ...(yield* makeIdentity(org_id, handle)) }
+})
 
 const rows = (table: string, identityId: string) =>
   Effect.flatMap(Reads, (sql) =>
@@ -26,13 +25,13 @@ const rows = (table: string, identityId: string) =>
     ),
   )
 
-const mail = (message_id: string, received_at: Date, content: ReceivedMail["content"]): ReceivedMail => ({
+const mail = (to: string, message_id: string, received_at: Date, content: ReceivedMail["content"]): ReceivedMail => ({
   message_id,
   envelope_from: "grace@example.org",
   recipient: "ada@mail.localhost",
   tag: null,
   sha256: new Uint8Array([1, 2, 3]),
-  key: new Uint8Array([1, 2, 3]),
+  key: Buffer.from(to),
   size: 5,
   received_at,
   origin: { verdict: "unverified", spf: "none", dkim: "none", dmarc: "none", domain: "example.org" },
@@ -55,11 +54,12 @@ layer(actors(), { timeout: "60 seconds" })("a repeated message", (it) => {
   it.effect("creates one Identity, and counts once against the quota", () =>
     Effect.gen(function* () {
       const org_id = yield* makeOrg
-      const create = { org_id, identity_id: yield* makeUuidV7, handle: "ada" }
-      const actor = (yield* Identities).of("ada")
+      const handle = newHandle("ada")
+      const create = { org_id, identity_id: yield* makeUuidV7, handle }
+      const actor = (yield* Identities).of(handle)
       yield* ask(actor.Create(create))
       yield* ask(actor.Create(create))
-      yield* waitUntil(identityRow("ada"), (row) => row?.status === "ready")
+      yield* waitUntil(identityOf(handle), (row) => row?.status === "ready")
       const sql = yield* Reads
       expect(yield* sql`select identities_created from org where id = ${org_id}`).toEqual([{ identities_created: 1 }])
       const other = yield* Effect.flip(ask(actor.Create({ ...create, identity_id: yield* makeUuidV7 })))
@@ -69,11 +69,8 @@ layer(actors(), { timeout: "60 seconds" })("a repeated message", (it) => {
 
   it.effect("makes one Webhook, one secret, one rotation and one delivery", () =>
     Effect.gen(function* () {
-      const { id } = (yield* identityRow("ada"))!
+      const { id, org_id, actor } = yield* ready
       const sql = yield* Reads
-      const [org] = yield* sql<{ org_id: string }>`select org_id from identity where id = ${id}`
-      const { org_id } = org!
-      const actor = (yield* Identities).of("ada")
       const [webhook_id, secret_id, delivery_id] = [yield* makeUuidV7, yield* makeUuidV7, yield* makeUuidV7]
       const webhook = { org_id, webhook_id, url: "http://127.0.0.1:9/", event_types: ["*"], description: null }
       const made = yield* ask(actor.RegisterWebhook(webhook))
@@ -107,16 +104,15 @@ layer(actors(), { timeout: "60 seconds" })("a repeated message", (it) => {
 
   it.effect("stores one message per DATA command, despite new ids and a large body sent ahead", () =>
     Effect.gen(function* () {
-      const { id } = (yield* identityRow("ada"))!
-      const actor = (yield* Identities).of("ada")
+      const { id, actor } = yield* ready
       const at = new Date(yield* Clock.currentTimeMillis)
       const [first, second] = [yield* makeUuidV7, yield* makeUuidV7]
       const writes = yield* Writes
       yield* storeAhead(writes, first, content, at)
-      yield* ask(actor.ReceiveMail(mail(first, at, null)))
+      yield* ask(actor.ReceiveMail(mail(id, first, at, null)))
       yield* storeAhead(writes, second, content, at)
-      yield* ask(actor.ReceiveMail(mail(second, at, null)))
-      yield* ask(actor.ReceiveMail(mail(yield* makeUuidV7, at, content)))
+      yield* ask(actor.ReceiveMail(mail(id, second, at, null)))
+      yield* ask(actor.ReceiveMail(mail(id, yield* makeUuidV7, at, content)))
       expect(yield* rows("message", id)).toBe(1)
       const sql = yield* Reads
       expect(yield* sql`select uid_next, bytes_used::int from mailbox where identity_id = ${id}`).toEqual([
@@ -125,18 +121,15 @@ layer(actors(), { timeout: "60 seconds" })("a repeated message", (it) => {
       expect(yield* sql`select id from event where identity_id = ${id} and type = 'email.received'`).toHaveLength(1)
       // The body that was stored ahead for the second attempt belongs to no message; housekeeping removes it.
       expect(
-        yield* sql`select 1 from message_content c where not exists (select from message m where m.id = c.message_id)`,
+        yield* sql`select 1 from message_content c where message_id in (${first}, ${second}) and not exists (select from message m where m.id = c.message_id)`,
       ).toHaveLength(1)
     }),
   )
 
   it.effect("leaves one active Identity Key after a rotation, and no secret after an acknowledgement", () =>
     Effect.gen(function* () {
-      const { id } = (yield* identityRow("ada"))!
+      const { id, org_id, actor } = yield* ready
       const sql = yield* Reads
-      const [org] = yield* sql<{ org_id: string }>`select org_id from identity where id = ${id}`
-      const { org_id } = org!
-      const actor = (yield* Identities).of("ada")
       const live = sql<{ id: string }>`select id from api_key where identity_id = ${id} and revoked_at is null`
       const shown = sql<{ key_id: string }>`select key_id from show_once where identity_id = ${id}`
       yield* ask(actor.RotateKey({ org_id }))
@@ -155,16 +148,14 @@ layer(actors(), { timeout: "60 seconds" })("a repeated message", (it) => {
 
   it.effect("leaves the Tunnel settings of the first message", () =>
     Effect.gen(function* () {
-      const { id } = (yield* identityRow("ada"))!
+      const { id, org_id, actor } = yield* ready
       const sql = yield* Reads
-      const [org] = yield* sql<{ org_id: string }>`select org_id from identity where id = ${id}`
-      const actor = (yield* Identities).of("ada")
       const settings = sql`select settings, password_hash is not null as guarded from tunnel_setting where identity_id = ${id}`
       const patch = { host_header: "local", basic_auth: { username: "ada", password: "countess" } } as const
-      yield* ask(actor.PatchTunnel({ org_id: org!.org_id, patch }))
+      yield* ask(actor.PatchTunnel({ org_id, patch }))
       const [first] = yield* settings
       expect(first).toMatchObject({ settings: { host_header: "local" }, guarded: true })
-      yield* ask(actor.PatchTunnel({ org_id: org!.org_id, patch }))
+      yield* ask(actor.PatchTunnel({ org_id, patch }))
       expect(yield* settings).toEqual([first])
     }),
   )
@@ -172,12 +163,10 @@ layer(actors(), { timeout: "60 seconds" })("a repeated message", (it) => {
   it.effect("deletes an Identity once and then reports it as not found", () =>
     Effect.gen(function* () {
       const sql = yield* Reads
-      const [org] = yield* sql<{ org_id: string }>`select org_id from identity where canonical = 'ada'`
-      const { org_id } = org!
-      const actor = (yield* Identities).of("ada")
+      const { org_id, handle, actor } = yield* ready
       yield* ask(actor.Delete({ org_id }))
       yield* Effect.exit(ask(actor.Delete({ org_id })))
-      yield* waitUntil(identityRow("ada"), (row) => row === undefined)
+      yield* waitUntil(identityOf(handle), (row) => row === undefined)
       // The store shows the new state shortly before the actor has it; until then the actor responds as to the second message.
       const repeated = Effect.match(ask(actor.Delete({ org_id })), {
         onFailure: (refusal): unknown => refusal,

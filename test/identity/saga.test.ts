@@ -7,15 +7,14 @@ import { StepFailed } from "@svc/cluster/saga/Step"
 import { Reads, Writes } from "@svc/cluster/store/Database"
 import { expect, layer } from "@effect/vitest"
 import { Clock, Effect, Layer } from "effect"
-import { beforeEach } from "vitest"
 import { actors, makeOrg, waitUntil, tunnelPorts } from "../harness/Actors.ts"
+import { newHandle } from "../harness/Client.ts"
 import { rows } from "../harness/Stores.ts"
 
-let broken = true
+/** The step with the injected failure. The last two share a commit with the step before. */
+let failing: "card" | "tunnel" | "identity_key" | undefined
 /** Times of the attempts of the failing step, in milliseconds of test time. */
 let tries: Array<number> = []
-/** The step with the injected failure. It shares a commit with the previous step. */
-let unwritten: "tunnel" | "identity_key" | undefined
 
 /** The provisioning steps with injected failures: the step of the card fails itself, the others fail in the store. */
 const fragile = Layer.effect(
@@ -23,21 +22,21 @@ const fragile = Layer.effect(
   Effect.map(Effect.service(ProvisioningSteps), (steps) => ({
     ...steps,
     card: (subject) =>
-      broken
+      failing === "card"
         ? Effect.flatMap(Clock.currentTimeMillis, (now) => {
             tries.push(now)
             return Effect.fail(new StepFailed({ message: "the card printer is out of paper" }))
           })
         : steps.card(subject),
     tunnel: (subject) =>
-      unwritten === "tunnel"
+      failing === "tunnel"
         ? Effect.succeed({
             rows: subject.sql`looked as (select 1 from fence)`,
             unless: { made: subject.sql`false`, otherwise: "no port is free" },
           })
         : steps.tunnel(subject),
     identity_key: (subject) =>
-      unwritten === "identity_key"
+      failing === "identity_key"
         ? Effect.succeed({ rows: subject.sql`broken as (insert into card select from fence)` })
         : steps.identity_key(subject),
   })),
@@ -77,24 +76,21 @@ const made = (handle: string) =>
     ),
   )
 
-const create = Effect.fnUntraced(function* (handle: string) {
+const create = Effect.fnUntraced(function* (stem: string, fails?: typeof failing) {
+  failing = fails
+  tries = []
+  const handle = newHandle(stem)
   const org_id = yield* makeOrg
   const actor = (yield* Identities).of(handle)
   yield* ask(actor.Create({ org_id, identity_id: yield* makeUuidV7, handle }))
-  return { org_id, actor }
-})
-
-// Removes the injected failure, regardless of how the previous test ended.
-beforeEach(() => {
-  unwritten = undefined
+  return { org_id, actor, handle }
 })
 
 layer(actors({ steps: fragile }))("a saga with a failing step", (it) => {
   it.effect("is retried, shows the reason, and resumes at the failed step", () =>
     Effect.gen(function* () {
-      broken = true
-      const { actor, org_id } = yield* create("ada")
-      const retrying = yield* waitUntil(identityRow("ada"), (row) => row?.saga.steps[2]!.status === "retrying", 0)
+      const { actor, org_id, handle } = yield* create("ada", "card")
+      const retrying = yield* waitUntil(identityRow(handle), (row) => row?.saga.steps[2]!.status === "retrying", 0)
       expect(retrying.value).toMatchObject({ status: "provisioning", saga: { status: "running" } })
       const { steps } = retrying.value!.saga
       expect(steps[2]).toMatchObject({ name: "card", error: "the card printer is out of paper" })
@@ -104,35 +100,32 @@ layer(actors({ steps: fragile }))("a saga with a failing step", (it) => {
       const early = yield* Effect.flip(ask(actor.RotateKey({ org_id })))
       expect(early).toMatchObject({ code: "identity_not_ready", agent_hint: "wait" })
       // A saga that is running is not started over.
-      const due = rows((sql) => sql`select saga, saga_due_at from identity where canonical = 'ada'`)
+      const due = rows((sql) => sql`select saga, saga_due_at from identity where canonical = ${handle}`)
       const before = yield* due
       yield* ask(actor.Retry({ org_id }))
       expect(yield* due).toEqual(before)
-      broken = false
-      const ready = yield* waitUntil(identityRow("ada"), (row) => row?.status === "ready")
+      failing = undefined
+      const ready = yield* waitUntil(identityRow(handle), (row) => row?.status === "ready")
       expect(ready.value!.saga.steps[2]).toMatchObject({ status: "done", error: null, attempts: 2 })
     }),
   )
 
   it.effect("is reversed by the deletion of its account, without waiting for its end", () =>
     Effect.gen(function* () {
-      broken = true
-      const { actor, org_id } = yield* create("edith")
-      yield* waitUntil(identityRow("edith"), (row) => row?.saga.steps[2]!.status === "retrying", 0)
+      const { actor, org_id, handle } = yield* create("edith", "card")
+      yield* waitUntil(identityRow(handle), (row) => row?.saga.steps[2]!.status === "retrying", 0)
       yield* ask(actor.Delete({ org_id, account: true }))
-      yield* waitUntil(identityRow("edith"), (row) => row === undefined || row.status === "deleting", 0)
-      broken = false
+      yield* waitUntil(identityRow(handle), (row) => row === undefined || row.status === "deleting", 0)
+      failing = undefined
     }),
   )
 
   it.effect("is retried alone, and the other steps of its commit succeed", () =>
     Effect.gen(function* () {
-      broken = false
       const shown = (steps: (typeof Saga.Encoded)["steps"]) =>
         steps.map(({ name, status, attempts, error }) => [name, status, attempts, error])
-      unwritten = "tunnel"
-      yield* create("dorothy")
-      const exhausted = yield* waitUntil(identityRow("dorothy"), (row) => row?.saga.steps[1]!.status === "retrying", 0)
+      const { handle } = yield* create("dorothy", "tunnel")
+      const exhausted = yield* waitUntil(identityRow(handle), (row) => row?.saga.steps[1]!.status === "retrying", 0)
       expect(shown(exhausted.value!.saga.steps)).toEqual([
         ["mailbox", "done", 1, null],
         ["tunnel", "retrying", 1, "no port is free"],
@@ -140,9 +133,9 @@ layer(actors({ steps: fragile }))("a saga with a failing step", (it) => {
         ["identity_key", "pending", 0, null],
       ])
       // Later steps of the same statement were rolled back as well.
-      expect((yield* made("dorothy")).parts).toEqual(["mailbox", "shown"])
-      unwritten = "identity_key"
-      const refused = yield* waitUntil(identityRow("dorothy"), (row) => row?.saga.steps[3]!.status === "retrying")
+      expect((yield* made(handle)).parts).toEqual(["mailbox", "shown"])
+      failing = "identity_key"
+      const refused = yield* waitUntil(identityRow(handle), (row) => row?.saga.steps[3]!.status === "retrying")
       expect(shown(refused.value!.saga.steps)).toEqual([
         ["mailbox", "done", 1, null],
         ["tunnel", "done", 2, null],
@@ -150,18 +143,17 @@ layer(actors({ steps: fragile }))("a saga with a failing step", (it) => {
         // At least one attempt; more if several happened between two polls.
         ["identity_key", "retrying", expect.any(Number), "internal error"],
       ])
-      unwritten = undefined
-      yield* waitUntil(identityRow("dorothy"), (row) => row?.status === "ready")
-      expect(yield* made("dorothy")).toMatchObject({ shown: true })
+      failing = undefined
+      yield* waitUntil(identityRow(handle), (row) => row?.status === "ready")
+      expect(yield* made(handle)).toMatchObject({ shown: true })
     }),
   )
 
   it.effect("runs all steps in one commit if none fails, and shows both secrets", () =>
     Effect.gen(function* () {
-      broken = false
-      yield* create("mary")
-      yield* waitUntil(identityRow("mary"), (row) => row?.status === "ready", 0)
-      expect(yield* made("mary")).toEqual({
+      const { handle } = yield* create("mary")
+      yield* waitUntil(identityRow(handle), (row) => row?.status === "ready", 0)
+      expect(yield* made(handle)).toEqual({
         commits: 1,
         parts: ["card", "key", "mailbox", "port", "shown"],
         shown: true,
@@ -171,10 +163,8 @@ layer(actors({ steps: fragile }))("a saga with a failing step", (it) => {
 
   it.effect("fails after six attempts, raises identity.failed, and can be retried", () =>
     Effect.gen(function* () {
-      broken = true
-      tries = []
-      const { actor, org_id } = yield* create("grace")
-      const failed = yield* waitUntil(identityRow("grace"), (row) => row?.status === "failed")
+      const { actor, org_id, handle } = yield* create("grace", "card")
+      const failed = yield* waitUntil(identityRow(handle), (row) => row?.status === "failed")
       // Delays of 1, 2, 4, 8 and 16 s with up to 20 % jitter.
       expect(tries).toHaveLength(6)
       for (const [index, least] of [800, 1_600, 3_200, 6_400, 12_800].entries()) {
@@ -183,29 +173,28 @@ layer(actors({ steps: fragile }))("a saga with a failing step", (it) => {
       expect(failed.value!.saga.status).toBe("failed")
       expect(failed.value!.saga.steps[2]).toMatchObject({ status: "failed", attempts: 6 })
       expect(failed.value!.saga.steps[3]).toMatchObject({ status: "pending", attempts: 0 })
-      expect(yield* events("grace")).toEqual([
+      expect(yield* events(handle)).toEqual([
         { type: "identity.failed", data: { step: "card", error: "the card printer is out of paper" } },
       ])
-      broken = false
+      failing = undefined
       yield* ask(actor.Retry({ org_id }))
-      const ready = yield* waitUntil(identityRow("grace"), (row) => row?.status === "ready")
+      const ready = yield* waitUntil(identityRow(handle), (row) => row?.status === "ready")
       expect(ready.value!.saga.steps[0]!.attempts).toBe(1)
       yield* ask(actor.Retry({ org_id }))
-      expect((yield* identityRow("grace"))!.status).toBe("ready")
+      expect((yield* identityRow(handle))!.status).toBe("ready")
     }),
   )
 
   it.effect("rejects every key of the Identity from the commit that starts its teardown", () =>
     Effect.gen(function* () {
-      broken = false
-      const { actor, org_id } = yield* create("ida")
-      yield* waitUntil(identityRow("ida"), (row) => row?.status === "ready")
+      const { actor, org_id, handle } = yield* create("ida")
+      yield* waitUntil(identityRow(handle), (row) => row?.status === "ready")
       const keys = Effect.flatMap(
         Reads,
         (sql) => sql<{ revoked: boolean; told: string | null }>`
           select k.revoked_at is not null as revoked,
                  (select e.caused_by ->> 'kind' from event e where e.type = 'api_key.revoked' and e.data ->> 'key_id' = k.id::text) as told
-          from api_key k join identity i on i.id = k.identity_id where i.canonical = 'ida'`,
+          from api_key k join identity i on i.id = k.identity_id where i.canonical = ${handle}`,
       )
       expect(yield* keys).toEqual([{ revoked: false, told: null }])
       const by = onBehalfOf({ kind: "admin_key", credentialId: "k", requestId: "req_1" })
@@ -215,7 +204,7 @@ layer(actors({ steps: fragile }))("a saga with a failing step", (it) => {
       const after = yield* keys
       yield* Effect.flatMap(Writes, (sql) => sql`alter table show_once_gone rename to show_once`)
       expect(after).toEqual([{ revoked: true, told: "admin_key" }])
-      yield* waitUntil(identityRow("ida"), (row) => row === undefined)
+      yield* waitUntil(identityRow(handle), (row) => row === undefined)
     }),
   )
 })

@@ -12,6 +12,7 @@ import { expect, layer } from "@effect/vitest"
 import { Effect, Layer, Redacted } from "effect"
 import { TestClock } from "effect/testing"
 import { actors, identityOf, makeIdentity, makeOrg, waitUntil } from "../harness/Actors.ts"
+import { newHandle } from "../harness/Client.ts"
 import { databaseLayer } from "../harness/Database.ts"
 import { everything, fill, filledId } from "../harness/GeneratedRows.ts"
 import { setClockToNow, rows } from "../harness/Stores.ts"
@@ -43,16 +44,17 @@ type Actor = Effect.Success<ReturnType<typeof makeIdentity>>["actor"]
 layer(actors())("a deleted Identity", (it) => {
   it.effect("loses its keys before a later step fails", () =>
     Effect.gen(function* () {
+      const ada = newHandle("ada")
       const org_id = yield* makeOrg
-      const { id, actor } = yield* makeIdentity(org_id, "ada")
-      const key = yield* keyOf(org_id, "ada")
+      const { id, actor } = yield* makeIdentity(org_id, ada)
+      const key = yield* keyOf(org_id, ada)
       expect(yield* caller(key)).toMatchObject({ kind: "identity_key", identities: [{ id }] })
       const sql = yield* Unhurried
       yield* sql.unsafe(`
-        create function stuck() returns trigger language plpgsql as $$ begin raise exception 'the card is stuck'; end $$`)
-      yield* sql.unsafe(`create trigger stuck before delete on card for each row execute function stuck()`)
+        create or replace function stuck() returns trigger language plpgsql as $$ begin raise exception 'the card is stuck'; end $$`)
+      yield* sql.unsafe(`create or replace trigger stuck before delete on card for each row execute function stuck()`)
       yield* ask(actor.Delete({ org_id }))
-      const state = yield* waitUntil(identityOf("ada"), (row) => row?.saga.steps[2]?.status === "retrying", 0)
+      const state = yield* waitUntil(identityOf(ada), (row) => row?.saga.steps[2]?.status === "retrying", 0)
       expect(state.value!.saga.steps.map(({ name, status }) => [name, status])).toEqual([
         ["identity_keys", "done"],
         ["connectors", "done"],
@@ -65,17 +67,18 @@ layer(actors())("a deleted Identity", (it) => {
       const events = rows((sql) => sql<{ type: string }>`select type from event where org_id = ${org_id} order by seq`)
       expect((yield* events).map(({ type }) => type)).toContain("api_key.revoked")
       yield* sql.unsafe(`drop trigger stuck on card`)
-      yield* waitUntil(identityOf("ada"), (row) => row === undefined)
+      yield* waitUntil(identityOf(ada), (row) => row === undefined)
       expect((yield* events).at(-1)).toEqual({ type: "identity.deleted" })
     }),
   )
 
   it.effect("leaves its Handle taken and counts against the quota", () =>
     Effect.gen(function* () {
+      const grace = newHandle("grace")
       const org_id = yield* makeOrg
-      const { actor } = yield* makeIdentity(org_id, "grace")
-      yield* deleteAndWait(org_id, "grace", actor)
-      expect(yield* Effect.flip(makeIdentity(org_id, "grace"))).toMatchObject({ code: "handle_taken" })
+      const { actor } = yield* makeIdentity(org_id, grace)
+      yield* deleteAndWait(org_id, grace, actor)
+      expect(yield* Effect.flip(makeIdentity(org_id, grace))).toMatchObject({ code: "handle_taken" })
       expect(yield* rows((sql) => sql`select identities_created from org where id = ${org_id}`)).toEqual([
         { identities_created: 1 },
       ])
@@ -86,12 +89,13 @@ layer(actors())("a deleted Identity", (it) => {
 layer(actors({ limits: { identityQuota: 2 } }))("an Org's quota of Identities", (it) => {
   it.effect("is never restored by a deletion, and does not count rejected Handles", () =>
     Effect.gen(function* () {
+      const [ada, grace, edsger] = [newHandle("ada"), newHandle("grace"), newHandle("edsger")]
       const [org_id, other] = [yield* makeOrg, yield* makeOrg]
-      const { actor } = yield* makeIdentity(org_id, "ada")
-      yield* deleteAndWait(org_id, "ada", actor)
-      yield* makeIdentity(org_id, "grace")
-      expect(yield* Effect.flip(makeIdentity(org_id, "edsger"))).toMatchObject({ code: "identity_quota_exhausted" })
-      yield* makeIdentity(other, "edsger")
+      const { actor } = yield* makeIdentity(org_id, ada)
+      yield* deleteAndWait(org_id, ada, actor)
+      yield* makeIdentity(org_id, grace)
+      expect(yield* Effect.flip(makeIdentity(org_id, edsger))).toMatchObject({ code: "identity_quota_exhausted" })
+      yield* makeIdentity(other, edsger)
     }),
   )
 })
@@ -99,23 +103,25 @@ layer(actors({ limits: { identityQuota: 2 } }))("an Org's quota of Identities", 
 layer(actors({ ports: { first: 20_000, last: 20_001 } }))("a TCP port", (it) => {
   it.effect("is reused 30 days after its release, oldest first", () =>
     Effect.gen(function* () {
+      const [adaHandle, graceHandle, edsgerHandle] = [newHandle("ada"), newHandle("grace"), newHandle("edsger")]
       yield* setClockToNow
+      yield* Effect.flatMap(Writes, (sql) => sql`update tunnel_port set identity_id = null, freed_at = null`)
       const org_id = yield* makeOrg
-      const [ada, grace] = [yield* makeIdentity(org_id, "ada"), yield* makeIdentity(org_id, "grace")]
+      const [ada, grace] = [yield* makeIdentity(org_id, adaHandle), yield* makeIdentity(org_id, graceHandle)]
       const freed = yield* portOf(ada.id)
-      yield* deleteAndWait(org_id, "ada", ada.actor)
+      yield* deleteAndWait(org_id, adaHandle, ada.actor)
       yield* TestClock.adjust("1 day")
-      yield* deleteAndWait(org_id, "grace", grace.actor)
+      yield* deleteAndWait(org_id, graceHandle, grace.actor)
       yield* TestClock.adjust("28 days")
       yield* TestClock.adjust("23 hours")
       // A saga gives up after half a minute; then no port is called any more.
-      const edsger = (yield* Identities).of("edsger")
-      yield* ask(edsger.Create({ org_id, identity_id: yield* makeUuidV7, handle: "edsger" }))
-      yield* waitUntil(identityOf("edsger"), (row) => row?.status === "failed")
+      const edsger = (yield* Identities).of(edsgerHandle)
+      yield* ask(edsger.Create({ org_id, identity_id: yield* makeUuidV7, handle: edsgerHandle }))
+      yield* waitUntil(identityOf(edsgerHandle), (row) => row?.status === "failed")
       yield* TestClock.adjust("1 hour")
       yield* ask(edsger.Retry({ org_id }))
-      yield* waitUntil(identityOf("edsger"), (row) => row?.status === "ready", 0)
-      const { id } = (yield* identityOf("edsger"))!
+      yield* waitUntil(identityOf(edsgerHandle), (row) => row?.status === "ready", 0)
+      const { id } = (yield* identityOf(edsgerHandle))!
       expect(yield* portOf(id)).toBe(freed)
     }),
   )
@@ -124,12 +130,13 @@ layer(actors({ ports: { first: 20_000, last: 20_001 } }))("a TCP port", (it) => 
 layer(actors())("show-once secrets", (it) => {
   it.effect("are available for an hour after the Identity is ready", () =>
     Effect.gen(function* () {
+      const ada = newHandle("ada")
       const org_id = yield* makeOrg
-      yield* makeIdentity(org_id, "ada")
+      yield* makeIdentity(org_id, ada)
       yield* TestClock.adjust("3599 seconds")
-      const key = yield* keyOf(org_id, "ada")
+      const key = yield* keyOf(org_id, ada)
       yield* TestClock.adjust("1 second")
-      expect(yield* secretsOf(org_id, "ada")).toEqual({})
+      expect(yield* secretsOf(org_id, ada)).toEqual({})
       // Unread secrets are erased, but not revoked.
       expect(yield* caller(key)).toMatchObject({ kind: "identity_key" })
     }),
@@ -137,31 +144,33 @@ layer(actors())("show-once secrets", (it) => {
 
   it.effect("change with a rotation, get another hour, and the former key is rejected", () =>
     Effect.gen(function* () {
+      const grace = newHandle("grace")
       const org_id = yield* makeOrg
-      const { actor } = yield* makeIdentity(org_id, "grace")
-      const former = yield* secretsOf(org_id, "grace")
+      const { actor } = yield* makeIdentity(org_id, grace)
+      const former = yield* secretsOf(org_id, grace)
       yield* TestClock.adjust("50 minutes")
       yield* ask(actor.RotateKey({ org_id }))
       yield* TestClock.adjust("59 minutes")
-      const latter = yield* secretsOf(org_id, "grace")
+      const latter = yield* secretsOf(org_id, grace)
       expect(yield* Effect.flip(caller(former.identity_key!))).toMatchObject({ code: "unauthenticated" })
       expect(yield* caller(latter.identity_key!)).toMatchObject({ kind: "identity_key" })
       expect(latter.imap!.password).not.toBe(former.imap!.password)
       yield* TestClock.adjust("1 minute")
-      expect(yield* secretsOf(org_id, "grace")).toEqual({})
+      expect(yield* secretsOf(org_id, grace)).toEqual({})
     }),
   )
 
   it.effect("are deleted by an acknowledgement", () =>
     Effect.gen(function* () {
+      const edsger = newHandle("edsger")
       const org_id = yield* makeOrg
-      const { actor } = yield* makeIdentity(org_id, "edsger")
+      const { actor } = yield* makeIdentity(org_id, edsger)
       yield* ask(actor.Acknowledge({ org_id }))
       yield* ask(actor.Acknowledge({ org_id }))
-      expect(yield* secretsOf(org_id, "edsger")).toEqual({})
+      expect(yield* secretsOf(org_id, edsger)).toEqual({})
       const sql = yield* Writes
       expect(
-        yield* sql`select 1 from show_once s join identity i on i.id = s.identity_id where i.canonical = 'edsger'`,
+        yield* sql`select 1 from show_once s join identity i on i.id = s.identity_id where i.canonical = ${edsger}`,
       ).toEqual([])
     }),
   )

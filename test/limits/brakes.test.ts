@@ -1,9 +1,9 @@
 /** Every limit on callers without a credential, over HTTP: the last call that passes and the first one that is rejected. */
 import type { PublicLimitName } from "@svc/domain/account/Policy"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
-import { call } from "../harness/Client.ts"
+import { call, newHandle } from "../harness/Client.ts"
 import { startService, type TestService } from "../harness/Service.ts"
-import { authorizationUrl, challengeOf, tokenCall, verifierOf } from "../oauth/Consent.ts"
+import { authorizationUrl, challengeOf, verifierOf } from "../oauth/Consent.ts"
 
 const quota = 3
 /** Limit of all calls of the token endpoint. {@link quota} also limits those that fail. */
@@ -11,52 +11,51 @@ const tokenQuota = 6
 const quotaOf = (name: string) => (name === "oauth_token" ? tokenQuota : quota)
 
 let service: TestService
-/** Ids of the clients that the first test registered. */
-const clients: Array<string> = []
 beforeAll(async () => {
   const names = Object.keys(brakes).map((name) => [`SVC_LIMIT_${name.toUpperCase()}`, String(quotaOf(name))])
-  service = await startService({ env: Object.fromEntries(names) })
+  service = await startService({ env: { ...Object.fromEntries(names), SVC_TRUSTED_PROXIES: "127.0.0.0/8" } })
 })
 afterAll(() => service.stop())
 
 const here = "http://localhost:4711/callback"
-const post = async (path: string, body: unknown) => (await call(service.base, "POST", path, { body })).status
-const status = async (url: string) => (await fetch(url, { redirect: "manual" })).status
+let addresses = 0
+/** The client's address and app of a test, which no other test uses. */
+const client = { address: "", app: "" }
+const send = (method: string, path: string, body?: unknown, headers: Record<string, string> = {}) =>
+  call(service.base, method, path, { body, headers: { "x-forwarded-for": client.address, ...headers } })
+const status = async (...request: Parameters<typeof send>) => (await send(...request)).status
+const form = { "content-type": "application/x-www-form-urlencoded" }
+const token = (members: Record<string, string>) =>
+  status(
+    "POST",
+    "/api/oauth/token",
+    String(new URLSearchParams({ grant_type: "authorization_code", client_id: client.app, ...members })),
+    form,
+  )
+const register = () => send("POST", "/api/oauth/register", { client_name: "app", redirect_uris: [here] })
+const newAddress = () => `198.51.100.${++addresses}`
 
-/** Makes one call that the limit counts, and returns its status; `n` numbers the calls. A new limit needs an entry here. */
-const brakes: { readonly [Name in PublicLimitName]: ((n: number) => Promise<number>) | "by host" } = {
-  oauth_register: async (n) => {
-    const body = { client_name: `app ${n}`, redirect_uris: [here] }
-    const registered = await call(service.base, "POST", "/api/oauth/register", { body })
-    if (registered.status === 201) clients.push(registered.body.client_id)
-    return registered.status
+/** Makes one call that the limit counts, and returns its status. A new limit needs an entry here. */
+const brakes: { readonly [Name in PublicLimitName]: (() => Promise<number>) | "by host" } = {
+  oauth_register: async () => (await register()).status,
+  profile: () => status("GET", "/api/profiles/nobody"),
+  hits: () => status("POST", "/api/hits", { path: "/" }),
+  contact: () => status("POST", "/api/contact", { name: "Ada", email: "ada@example.org", message: "hello" }),
+  magic_link: () => status("POST", "/api/auth/magic-link", { email: `${newHandle()}@example.org`, tos_accepted: true }),
+  device: () => status("POST", "/api/auth/device", { client_name: "ci" }),
+  oauth_authorize: () => {
+    const url = authorizationUrl(service.base, {
+      client: client.app,
+      redirect: here,
+      challenge: challengeOf(verifierOf()),
+    })
+    return status("GET", url.pathname + url.search)
   },
-  profile: () => status(`${service.base}/api/profiles/nobody`),
-  hits: () => post("/api/hits", { path: "/" }),
-  contact: () => post("/api/contact", { name: "Ada", email: "ada@example.org", message: "hello" }),
-  magic_link: (n) => post("/api/auth/magic-link", { email: `ada${n}@example.org`, tos_accepted: true }),
-  device: () => post("/api/auth/device", { client_name: "ci" }),
-  oauth_authorize: () =>
-    status(
-      String(
-        authorizationUrl(service.base, { client: clients[0]!, redirect: here, challenge: challengeOf(verifierOf()) }),
-      ),
-    ),
-  oauth_token: async () =>
-    (await tokenCall(service.base, { grant_type: "authorization_code", client_id: clients[1]! })).status,
-  oauth_token_failed: async () => (await wrongCode(clients[2]!)).status,
+  oauth_token: () => token({}),
+  oauth_token_failed: () => token({ redirect_uri: here, code: "svc_oac_wrong", code_verifier: verifierOf() }),
   // This limit counts by the host that is requested and not by the client's address (test/oauth/documents.test.ts).
   oauth_document: "by host",
 }
-
-const wrongCode = (client_id: string) =>
-  tokenCall(service.base, {
-    grant_type: "authorization_code",
-    client_id,
-    redirect_uri: here,
-    code: "svc_oac_wrong",
-    code_verifier: verifierOf(),
-  })
 
 /** Waits until all calls of a test fit into the current minute. */
 const atTheBeginningOfAMinute = async () => {
@@ -70,8 +69,11 @@ describe("a public limit", () => {
     const most = quotaOf(name)
     it(`allows ${most} calls of ${name} per minute and rejects the next one`, async () => {
       await atTheBeginningOfAMinute()
+      client.address = newAddress()
+      client.app = (await register()).body.client_id
+      client.address = newAddress()
       const statuses: Array<number> = []
-      for (let n = 0; n <= most; n++) statuses.push(await brake(n))
+      for (let n = 0; n <= most; n++) statuses.push(await brake())
       expect(statuses.slice(0, most)).not.toContain(429)
       expect(statuses[most], String(statuses)).toBe(429)
     })

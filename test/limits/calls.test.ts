@@ -5,6 +5,9 @@ import { Timing } from "@svc/cluster/Timing"
 import { expect, layer } from "@effect/vitest"
 import { Clock, Context, Effect, Layer, Result } from "effect"
 import { TestClock } from "effect/testing"
+import type { PublicLimitName } from "@svc/domain/account/Policy"
+import { makeUuidV7 } from "@svc/domain/Ids"
+import { limitOf } from "@svc/domain/problems/Limit"
 import { actors, makeOrg } from "../harness/Actors.ts"
 import { rows, storesLayer } from "../harness/Stores.ts"
 
@@ -44,12 +47,19 @@ layer(actors({ quotas }))("an Org's calls", (it) => {
       const limits = yield* orgLimits
       yield* nextMinute()
       const org = yield* makeOrg
-      yield* TestClock.adjust("15 seconds")
-      expect(yield* limits.take(org, "handle_check")).toMatchObject({ quota: 5, resetSeconds: 45 })
+      yield* TestClock.adjust("14999 millis")
+      expect(yield* limits.take(org, "handle_check")).toMatchObject({ quota: 5, resetSeconds: 46 })
       yield* passed([limits.take(org, "handle_check")], 5)
-      yield* TestClock.adjust("29500 millis")
+      yield* TestClock.adjust("29501 millis")
       const refused = yield* Effect.flip(limits.take(org, "handle_check"))
       expect(refused).toMatchObject({ code: "rate_limited", agent_hint: "wait", retry_after_seconds: 16 })
+      expect(limitOf(refused)).toEqual({
+        name: "handle_check",
+        quota: 5,
+        windowSeconds: 60,
+        remaining: 0,
+        resetSeconds: 16,
+      })
     }),
   )
 
@@ -61,6 +71,7 @@ layer(actors({ quotas }))("an Org's calls", (it) => {
       expect(yield* passed([limits.take(org, "handle_check")], 20)).toBe(5)
       expect(yield* passed([limits.take(org, "identity_create")], 20)).toBe(10)
       expect(yield* passed([limits.take(other, "handle_check")], 20)).toBe(5)
+      expect(yield* passed([limits.take(org, "calls"), limits.take(other, "calls")], 140)).toBe(120)
     }),
   )
 
@@ -110,6 +121,7 @@ layer(actors({ quotas }))("an Org's calls", (it) => {
       yield* nextMinute()
       const org = yield* makeOrg
       yield* limits.take(org, "calls")
+      expect(yield* limits.left(org, "calls")).toMatchObject({ remaining: 59 })
       yield* nextMinute()
       expect(yield* limits.left(org, "calls")).toMatchObject({ remaining: 60 })
     }),
@@ -132,11 +144,11 @@ layer(actors({ quotas }))("an Org's calls", (it) => {
       const [crashed, other] = [yield* orgLimits, yield* orgLimits]
       yield* nextMinute()
       const org = yield* makeOrg
-      // The process has leased a block of calls, and uses one of it.
+      // The process has leased a twentieth of the calls, but at least one, and uses one of it.
       expect(yield* passed([crashed.take(org, "calls")], 1)).toBe(1)
-      const rest = yield* passed([other.take(org, "calls")], 100)
-      expect(rest).toBeGreaterThan(30)
-      expect(rest).toBeLessThanOrEqual(59)
+      expect(yield* passed([other.take(org, "calls")], 100)).toBe(57)
+      expect(yield* passed([crashed.take(org, "handle_check")], 1)).toBe(1)
+      expect(yield* passed([other.take(org, "handle_check")], 10)).toBe(4)
       yield* nextMinute()
       expect(yield* passed([other.take(org, "calls")], 100)).toBe(60)
     }),
@@ -155,9 +167,31 @@ const publicQuotas = {
   oauth_token_failed: 3,
   oauth_document: 3,
 }
+/** Limits of calls that send a mail, which are counted over all processes. */
+const shared = ["contact", "magic_link"]
 const publicLimits = Effect.map(Layer.build(Layer.fresh(PublicLimits.layer(publicQuotas))), Context.get(PublicLimits))
 
 layer(storesLayer)("unauthenticated calls", (it) => {
+  it.effect.each(Object.entries(publicQuotas) as ReadonlyArray<[PublicLimitName, number]>)(
+    "of %s are counted per minute",
+    ([name, quota]) =>
+      Effect.gen(function* () {
+        const [one, other] = [yield* publicLimits, yield* publicLimits]
+        const client = yield* makeUuidV7
+        yield* nextMinute()
+        yield* TestClock.adjust("9999 millis")
+        expect(yield* one.take(name, client)).toMatchObject({ remaining: quota - 1, resetSeconds: 51 })
+        expect(yield* passed([one.take(name, client)], 5)).toBe(quota - 1)
+        const windowSeconds = 60
+        expect(limitOf(yield* Effect.flip(one.take(name, client)))).toMatchObject({ name, quota, windowSeconds })
+        expect(yield* passed([other.take(name, client)], 5)).toBe(shared.includes(name) ? 0 : quota)
+        yield* TestClock.adjust("50000 millis")
+        expect(yield* passed([one.take(name, client)], 5)).toBe(0)
+        yield* TestClock.adjust("1 millis")
+        expect(yield* passed([one.take(name, client)], 5)).toBe(quota)
+      }),
+  )
+
   it.effect("are counted per client and process", () =>
     Effect.gen(function* () {
       const [one, other] = [yield* publicLimits, yield* publicLimits]
@@ -180,14 +214,18 @@ layer(storesLayer)("unauthenticated calls", (it) => {
     Effect.gen(function* () {
       const [one, other] = [yield* publicLimits, yield* publicLimits]
       yield* nextMinute()
-      const both = [one.take("magic_link", "192.0.2.5"), other.take("magic_link", "192.0.2.5")]
+      const before = yield* rows((sql) => sql`select from public_limit`)
+      const [client, neighbour] = [`192.0.2.5 ${yield* makeUuidV7}`, `192.0.2.5 ${yield* makeUuidV7}`]
+      const both = [one.take("magic_link", client), other.take("magic_link", client)]
       expect(yield* passed(both, 12)).toBe(4)
-      expect(yield* passed([one.take("contact", "192.0.2.5"), other.take("contact", "192.0.2.5")], 12)).toBe(4)
-      expect(yield* passed([other.take("magic_link", "192.0.2.6")], 6)).toBe(4)
+      expect(yield* passed([one.take("contact", client), other.take("contact", client)], 12)).toBe(4)
+      expect(yield* passed([other.take("magic_link", neighbour)], 6)).toBe(4)
       yield* nextMinute()
       expect(yield* passed(both, 12)).toBe(4)
+      yield* TestClock.adjust("59001 millis")
+      expect(yield* passed(both, 12)).toBe(0)
       const stored = yield* rows((sql) => sql<{ key: Uint8Array }>`select key from public_limit`)
-      expect(stored).toHaveLength(3)
+      expect(stored).toHaveLength(before.length + 3)
       for (const { key } of stored) expect(Buffer.from(key).toString("latin1")).not.toContain("192.0.2")
     }),
   )

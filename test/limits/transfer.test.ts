@@ -25,7 +25,11 @@ const orgAtNoon = Effect.gen(function* () {
   yield* nextDay(12)
   const org = yield* makeOrg
   const actor = (yield* Orgs).of(org)
-  return { org, lease: (edge: string, used: number) => ask(actor.LeaseTransfer({ edge, used })) }
+  return {
+    org,
+    lease: (edge: string, used: number, report?: number) =>
+      ask(actor.LeaseTransfer({ edge, used, ...(report === undefined ? {} : { report }) })),
+  }
 })
 
 layer(actors({ quotas: { tunnel_transfer: quota } }))("an Org's transfer budget", (it) => {
@@ -66,9 +70,33 @@ layer(actors({ quotas: { tunnel_transfer: quota } }))("an Org's transfer budget"
     Effect.gen(function* () {
       const { lease } = yield* orgAtNoon
       expect((yield* lease("one", quota - 1_000)).granted).toBe(1_000)
+      expect((yield* lease("one", 999)).granted).toBe(1)
       yield* nextDay(0)
       yield* TestClock.adjust(day - 30_000)
       expect((yield* lease("one", 0)).ends_in).toBe(30_000)
+    }),
+  )
+
+  it.effect("counts each numbered report of an edge once, also after midnight", () =>
+    Effect.gen(function* () {
+      const { org, lease } = yield* orgAtNoon
+      const days = rows(
+        (sql) => sql<{ bytes: number }>`
+          select bytes::int from tunnel_transfer where org_id = ${org} order by day`,
+      )
+      yield* lease("one", 5, 1)
+      yield* lease("one", 5, 1)
+      yield* lease("two", 20, 1)
+      yield* lease("one", 100, 2)
+      yield* lease("one", 5, 1)
+      expect(yield* days).toEqual([{ bytes: 125 }])
+      yield* nextDay(0)
+      yield* lease("one", 100, 2)
+      yield* lease("one", 7, 3)
+      yield* lease("two", 20, 1)
+      yield* lease("three", 1)
+      yield* lease("three", 1)
+      expect(yield* days).toEqual([{ bytes: 125 }, { bytes: 9 }])
     }),
   )
 

@@ -6,12 +6,24 @@ import { expect, layer } from "@effect/vitest"
 import { Effect, Result } from "effect"
 import { Unhurried } from "@svc/cluster/store/Database"
 import { actors, awaitFiber, waitUntil } from "../harness/Actors.ts"
+import { newHandle } from "../harness/Client.ts"
+import { rows } from "../harness/Stores.ts"
 import { correspondent } from "./Correspondent.ts"
+
+/** Whether a statement waits for a lock of the connection. */
+const isWaitingFor = (pid: number) =>
+  Effect.map(
+    rows(
+      (sql) => sql<{ waiting: boolean }>`
+        select exists (select from pg_locks where not granted and ${pid}::int = any(pg_blocking_pids(pid))) as waiting`,
+    ),
+    ([row]) => row!.waiting,
+  )
 
 layer(actors())("a draft", (it) => {
   it.effect("is changed by one of several callers with the same version, and the others get an error", () =>
     Effect.gen(function* () {
-      const ada = yield* correspondent("draftone", [])
+      const ada = yield* correspondent(newHandle("draftone"), [])
       const drafts = yield* Drafts
       const uuid = yield* makeUuidV7
       const id = toPublic("msg_", uuid)
@@ -31,7 +43,7 @@ layer(actors())("a draft", (it) => {
 
   it.effect("is one of at most 100 of its Identity", () =>
     Effect.gen(function* () {
-      const ada = yield* correspondent("draftmany", [])
+      const ada = yield* correspondent(newHandle("draftmany"), [])
       const drafts = yield* Drafts
       const sql = yield* Unhurried
       yield* sql`
@@ -39,9 +51,24 @@ layer(actors())("a draft", (it) => {
         select uuidv7(), ${ada.id}, 1, '{}', '{}', now(), now() from generate_series(1, 99)`
       expect(yield* drafts.ownerWithRoom(ada.id)).toBe(ada.id)
       const last = yield* makeUuidV7
-      yield* drafts.create(ada.id, last, { text: "Last." })
-      const refused = yield* Effect.flip(drafts.create(ada.id, yield* makeUuidV7, { text: "One too many." }))
-      expect(refused).toMatchObject({ code: "conflict", detail: "An Identity keeps at most 100 drafts." })
+      // Another process creates the last one at the same time.
+      const late = yield* sql.withTransaction(
+        Effect.gen(function* () {
+          const [{ pid } = { pid: 0 }] = yield* sql<{ pid: number }>`
+            select pg_backend_pid() as pid from identity where id = ${ada.id} for no key update`
+          const late = yield* Effect.forkChild(Effect.flip(drafts.create(ada.id, yield* makeUuidV7, { text: "Late." })))
+          yield* waitUntil(isWaitingFor(pid), (isWaiting) => isWaiting, 0)
+          yield* sql`
+            insert into draft (id, identity_id, version, summary, content, created_at, updated_at)
+            values (${last}, ${ada.id}, 1, '{}', '{}', now(), now())`
+          return late
+        }),
+      )
+      const refusal = { code: "conflict", detail: "An Identity keeps at most 100 drafts." }
+      expect(yield* awaitFiber(late)).toMatchObject({ _tag: "Success", value: refusal })
+      expect(yield* Effect.flip(drafts.create(ada.id, yield* makeUuidV7, { text: "One too many." }))).toMatchObject(
+        refusal,
+      )
       expect(yield* drafts.ownerWithRoom(ada.id)).toBeUndefined()
       // A repeated request gets the response of the first one.
       yield* drafts.create(ada.id, last, { text: "Last." })
@@ -51,7 +78,7 @@ layer(actors())("a draft", (it) => {
 
   it.effect("is not changed by a caller whose version was replaced after it was checked", () =>
     Effect.gen(function* () {
-      const ada = yield* correspondent("draftrace", [])
+      const ada = yield* correspondent(newHandle("draftrace"), [])
       const drafts = yield* Drafts
       const sql = yield* Unhurried
       const uuid = yield* makeUuidV7
@@ -64,12 +91,7 @@ layer(actors())("a draft", (it) => {
             const [{ pid } = { pid: 0 }] = yield* sql<{ pid: number }>`
               select pg_backend_pid() as pid from draft where id = ${uuid} for update`
             const late = yield* Effect.forkChild(Effect.flip(change))
-            yield* waitUntil(
-              sql<{ waiting: boolean }>`
-                select exists (select from pg_locks where not granted and ${pid}::int = any(pg_blocking_pids(pid))) as waiting`,
-              ([row]) => row?.waiting === true,
-              0,
-            )
+            yield* waitUntil(isWaitingFor(pid), (isWaiting) => isWaiting, 0)
             yield* sql`update draft set version = 2 where id = ${uuid}`
             return late
           }),
@@ -85,7 +107,7 @@ layer(actors())("a draft", (it) => {
     ["removed", "not_found", undefined],
   ] as const)("that was %s while it was being sent stays as its writer was told", ([what, code, left]) =>
     Effect.gen(function* () {
-      const ada = yield* correspondent(`draft${what}`, ["grace@example.org"])
+      const ada = yield* correspondent(newHandle(`draft${what}`), ["grace@example.org"])
       const drafts = yield* Drafts
       const sql = yield* Unhurried
       const uuid = yield* makeUuidV7
@@ -97,12 +119,7 @@ layer(actors())("a draft", (it) => {
           const [{ pid } = { pid: 0 }] = yield* sql<{ pid: number }>`
             select pg_backend_pid() as pid from mailbox where identity_id = ${ada.id} for update`
           const sends = yield* Effect.forkChild(Effect.flip(ada.send(mail, { id: uuid, draftVersion: 1 })))
-          yield* waitUntil(
-            sql<{ waiting: boolean }>`
-              select exists (select from pg_locks where not granted and ${pid}::int = any(pg_blocking_pids(pid))) as waiting`,
-            ([row]) => row?.waiting === true,
-            0,
-          )
+          yield* waitUntil(isWaitingFor(pid), (isWaiting) => isWaiting, 0)
           yield* left === undefined
             ? drafts.remove(ada.id, id, null)
             : drafts.replace(ada.id, id, { ...mail, text: left }, null)
@@ -123,7 +140,7 @@ layer(actors())("a draft", (it) => {
 
   it.effect("is missing for a caller without a precondition if others changed and deleted it", () =>
     Effect.gen(function* () {
-      const ada = yield* correspondent("draftgone", [])
+      const ada = yield* correspondent(newHandle("draftgone"), [])
       const drafts = yield* Drafts
       for (let round = 0; round < 10; round++) {
         const uuid = yield* makeUuidV7
@@ -144,7 +161,7 @@ layer(actors())("a draft", (it) => {
 
   it.effect("is shown over IMAP with the content of the version that it says", () =>
     Effect.gen(function* () {
-      const ada = yield* correspondent("draftshown", [])
+      const ada = yield* correspondent(newHandle("draftshown"), [])
       const drafts = yield* Drafts
       const uuid = yield* makeUuidV7
       yield* drafts.create(ada.id, uuid, { text: "First." })

@@ -9,6 +9,7 @@ import { expect, layer } from "@effect/vitest"
 import { Context, Effect, Exit, Layer } from "effect"
 import { act, noKey } from "../audit/Acts.ts"
 import { actors, makeIdentity, makeOrg } from "../harness/Actors.ts"
+import { newHandle } from "../harness/Client.ts"
 import { interruptAtLock } from "../harness/InterruptedStatement.ts"
 
 const always: WriteCondition = { ifVersion: null, ifAbsent: false, ifPresent: false }
@@ -37,7 +38,7 @@ layer(Layer.provideMerge(Vault.layer, actors()))("secrets", (it) => {
   it.effect("are not written before their Identity is ready, nor while it is deleted, with the matching hint", () =>
     Effect.gen(function* () {
       const { org, vault } = yield* prepared
-      const { id } = yield* makeIdentity(org, "hinted")
+      const { id } = yield* makeIdentity(org, newHandle("hinted"))
       const write = vault.put({ org, identity: id as IdentityId }, "name", { value: "x" }, always)
       for (const [status, agent_hint] of [
         ["provisioning", "wait"],
@@ -52,7 +53,7 @@ layer(Layer.provideMerge(Vault.layer, actors()))("secrets", (it) => {
   it.effect("are not written to an Identity of another Org, nor to one that does not exist", () =>
     Effect.gen(function* () {
       const { org, own, vault, sql } = yield* prepared
-      const foreign = (yield* makeIdentity(yield* makeOrg, "foreign")).id as IdentityId
+      const foreign = (yield* makeIdentity(yield* makeOrg, newHandle("foreign"))).id as IdentityId
       yield* vault.put(own, "name", { value: "ours" }, always)
       for (const identity of [foreign, org as IdentityId]) {
         const refused = yield* Effect.flip(vault.put({ org, identity }, "name", { value: "x" }, always))

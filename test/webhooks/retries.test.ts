@@ -10,6 +10,7 @@ import { expect, layer } from "@effect/vitest"
 import { Clock, Effect, Layer } from "effect"
 import { TestClock } from "effect/testing"
 import { actors, makeIdentity, makeOrg, waitUntil } from "../harness/Actors.ts"
+import { newHandle } from "../harness/Client.ts"
 import { startReceiver } from "../harness/Receiver.ts"
 import { rows } from "../harness/Stores.ts"
 
@@ -37,8 +38,9 @@ const deliveries = (webhook: string) =>
 const oldest = (webhook: string) => Effect.map(deliveries(webhook), ([first]) => first)
 
 /** Creates a ready Identity with a Webhook, and returns actions on both. */
-const makeWebhook = Effect.fnUntraced(function* (handle: string, url: string, event_types = ["webhook.test"]) {
+const makeWebhook = Effect.fnUntraced(function* (stem: string, url: string, event_types = ["webhook.test"]) {
   const org_id = yield* makeOrg
+  const handle = newHandle(stem)
   const { actor, id } = yield* makeIdentity(org_id, handle)
   const webhook_id = yield* makeUuidV7
   const register = (webhook_id: string, url: string, event_types: ReadonlyArray<string>) =>
@@ -49,7 +51,7 @@ const makeWebhook = Effect.fnUntraced(function* (handle: string, url: string, ev
     yield* ask(actor.TestWebhook({ org_id, webhook_id, delivery_id, event_id }))
     return delivery_id
   })
-  return { org_id, actor, identity_id: id, webhook_id, signing_secret, register, test }
+  return { org_id, actor, handle, identity_id: id, webhook_id, signing_secret, register, test }
 })
 
 /** Advances the clock to `due`, and waits until attempt `number` is recorded. */
@@ -199,14 +201,14 @@ layer(actors())("a delivery", (it) => {
   it.effect("counts an attempt interrupted by a crash once its lease expired, and is retried", () =>
     Effect.gen(function* () {
       const receiver = yield* receiverOf()
-      const { org_id, actor, identity_id, webhook_id } = yield* makeWebhook("ada", receiver.url)
+      const { org_id, actor, handle, identity_id, webhook_id } = yield* makeWebhook("ada", receiver.url)
       const started = new Date(yield* Clock.currentTimeMillis)
       const lease = new Date(started.getTime() + minute)
       const [event_id, delivery_id] = [yield* makeUuidV7, yield* makeUuidV7]
       const sql = yield* Writes
       yield* sql`
         insert into event (id, org_id, identity_id, handle, type, data, created_at)
-        values (${event_id}, ${org_id}, ${identity_id}, 'ada', 'mail.stopped', '{}', ${started})`
+        values (${event_id}, ${org_id}, ${identity_id}, ${handle}, 'mail.stopped', '{}', ${started})`
       // The state after a process crashed during the first attempt.
       yield* sql`
         insert into delivery (id, webhook_id, identity_id, event_id, event_type, status, attempt_started_at, next_attempt_at, created_at)
@@ -232,7 +234,7 @@ layer(actors())("a delivery", (it) => {
       const { actor, webhook_id, test } = yield* makeWebhook("alan", receiver.url)
       const sql = yield* Writes
       yield* sql.unsafe(`
-        create function refuse_outcome() returns trigger language plpgsql as $$ begin raise exception 'no outcome'; end $$`)
+        create or replace function refuse_outcome() returns trigger language plpgsql as $$ begin raise exception 'no outcome'; end $$`)
       yield* sql.unsafe(`
         create trigger refuse_outcome before update on delivery for each row
         when (old.webhook_id = '${webhook_id}' and new.status <> old.status) execute function refuse_outcome()`)
@@ -260,7 +262,7 @@ layer(actors())("a delivery", (it) => {
   it.effect("queued for a disabled Webhook is not overdue work", () =>
     Effect.gen(function* () {
       const receiver = yield* receiverOf()
-      const { org_id, actor, identity_id, webhook_id, test } = yield* makeWebhook("grace", receiver.url)
+      const { org_id, actor, handle, identity_id, webhook_id, test } = yield* makeWebhook("grace", receiver.url)
       yield* ask(actor.PatchWebhook({ org_id, webhook_id, if_version: null, patch: { status: "disabled" } }))
       expect(yield* Effect.flip(test)).toMatchObject({ code: "conflict" })
       const sql = yield* Writes
@@ -269,13 +271,13 @@ layer(actors())("a delivery", (it) => {
       yield* sql`
         with event as (
           insert into event (id, org_id, identity_id, handle, type, data, created_at)
-          values (${yield* makeUuidV7}, ${org_id}, ${identity_id}, 'grace', 'mail.stopped', '{}', ${now}) returning id)
+          values (${yield* makeUuidV7}, ${org_id}, ${identity_id}, ${handle}, 'mail.stopped', '{}', ${now}) returning id)
         insert into delivery (id, webhook_id, identity_id, event_id, event_type, status, next_attempt_at, created_at)
         select ${yield* makeUuidV7}, ${webhook_id}, ${identity_id}, id, 'mail.stopped', 'queued', ${now}, ${now} from event`
       // The actor finds no due work and ends, and the scan does not find the delivery.
-      yield* ask((yield* Identities).of("grace").Work(undefined))
+      yield* ask((yield* Identities).of(handle).Work(undefined))
       const late = new Date(now.getTime() + hour)
-      for (const source of IdentityActor.sources) expect(yield* source.overdue(sql, late, 10)).not.toContain("grace")
+      for (const source of IdentityActor.sources) expect(yield* source.overdue(sql, late, 10)).not.toContain(handle)
       expect(yield* oldest(webhook_id)).toMatchObject({ status: "queued", attempts: [] })
       expect(receiver.got).toEqual([])
     }),
@@ -326,7 +328,7 @@ layer(actors())("a signing secret", (it) => {
   it.effect("replaces none if the Identity has no Webhook yet", () =>
     Effect.gen(function* () {
       const org_id = yield* makeOrg
-      const { actor } = yield* makeIdentity(org_id, "grace")
+      const { actor } = yield* makeIdentity(org_id, newHandle("grace"))
       const rotate = ask(actor.RotateSecret({ org_id, secret_id: yield* makeUuidV7 }))
       const [first, again] = [yield* rotate, yield* rotate]
       expect([first.previous_valid_until, again]).toEqual([null, first])

@@ -50,7 +50,7 @@ export const make = (org: string, quota: number) => {
       const now = at.getTime()
       const day = Math.floor(now / dayMillis)
       const nearBytes = nearAt(quota)
-      const dateOf = (number: number) => sql`${new Date(number * dayMillis).toISOString().slice(0, 10)}::date`
+      const dateOf = (number: number) => sql`${new Date(number * dayMillis).toISOString()}::date`
       const reports = report === undefined ? {} : { [edge]: report }
       /** Returns whether the row of a day already contains the report. */
       const has = (row: "t" | "y") =>
@@ -79,11 +79,10 @@ export const make = (org: string, quota: number) => {
       const left = quota - Number(row.bytes ?? quota)
       const dayEnds = (day + 1) * dayMillis - now
       if (left <= 0) {
-        held.delete(edge)
         const lease: TransferLease = { granted: 0, ends_in: dayEnds }
         return lease
       }
-      const free = Math.max(0, left - outstanding(edge, now))
+      const free = left - outstanding(edge, now)
       const portion = Math.floor(free / (share * (held.has(edge) ? held.size : held.size + 1)))
       const granted = Math.min(left, largest, Math.max(smallest, portion))
       const endsIn = Math.min(Timing.transferLeaseMillis, dayEnds)

@@ -74,7 +74,7 @@ const make = (quotas: UseQuotas) =>
         const [row] = yield* sql<{ created: number; transferred: bigint }>`
           select o.identities_created as created, coalesce(t.bytes, 0) as transferred
           from org o left join tunnel_transfer t
-            on t.org_id = o.id and t.day = ${new Date(day * Timing.transferWindowMillis).toISOString().slice(0, 10)}::date
+            on t.org_id = o.id and t.day = ${new Date(day * Timing.transferWindowMillis).toISOString()}::date
           where o.id = ${org}`
         const ofOrg: ReadonlyArray<LimitUse> = [
           {

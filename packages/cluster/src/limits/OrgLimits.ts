@@ -56,7 +56,7 @@ const make = (quotas: Quotas) =>
       policy,
       quota: quotas[policy],
       remaining: portion.mine + portion.left,
-      resetSeconds: Math.max(1, Math.ceil((Timing.callWindowMillis - (now % Timing.callWindowMillis)) / 1000)),
+      resetSeconds: Math.ceil((Timing.callWindowMillis - (now % Timing.callWindowMillis)) / 1000),
     })
 
     /** Leases a share from the actor, unless another call just did or the window is used up. */

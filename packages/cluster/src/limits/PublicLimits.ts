@@ -80,7 +80,7 @@ const make = (quotas: PublicQuotas) =>
         const window = Math.floor(now / millis)
         const key = `${name}/${client}`
         const used = limit.shared ? yield* everywhere(key, new Date(window * millis)) : here(key, window)
-        const resetSeconds = Math.max(1, Math.ceil(((window + 1) * millis - now) / 1000))
+        const resetSeconds = Math.ceil(((window + 1) * millis - now) / 1000)
         if (used > limit.quota) {
           return yield* overLimit(
             { ...limit, resetSeconds },

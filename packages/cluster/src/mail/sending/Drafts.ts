@@ -142,19 +142,25 @@ const make = Effect.gen(function* () {
     ) {
       const at = new Date(yield* Clock.currentTimeMillis)
       const content = yield* Effect.orDie(encode(mail))
-      const [row] = yield* writes<{ status: string; org_id: string; made: boolean }>`
-        with owner as (select id, org_id, status from identity where id = ${identityId} for share),
-        made as (
-          insert into draft (id, identity_id, version, summary, content, created_at, updated_at)
-          select ${uuid}::uuid, owner.id, 1, ${JSON.stringify(summaryOf(mail))}::jsonb, ${content}::text, ${at}::timestamptz, ${at}::timestamptz
-          from owner
-          where owner.status = 'ready'
-            and ((select count(*) from draft where identity_id = owner.id) < ${atMost}
-                 or exists (select from draft where id = ${uuid}::uuid))
-          on conflict (id) do nothing
-          returning id
-        ) ${auditWriteWith(writes, note, "made")}
-        select status, org_id, exists (select from made) or exists (select from draft where id = ${uuid}::uuid) as made from owner`
+      const [row] = yield* writes.withTransaction(
+        Effect.andThen(
+          // The drafts of an Identity are created one after another, so that the count is exact.
+          writes`select from identity where id = ${identityId} for no key update`,
+          writes<{ status: string; org_id: string; made: boolean }>`
+            with owner as (select id, org_id, status from identity where id = ${identityId}),
+            made as (
+              insert into draft (id, identity_id, version, summary, content, created_at, updated_at)
+              select ${uuid}::uuid, owner.id, 1, ${JSON.stringify(summaryOf(mail))}::jsonb, ${content}::text, ${at}::timestamptz, ${at}::timestamptz
+              from owner
+              where owner.status = 'ready'
+                and ((select count(*) from draft where identity_id = owner.id) < ${atMost}
+                     or exists (select from draft where id = ${uuid}::uuid))
+              on conflict (id) do nothing
+              returning id
+            ) ${auditWriteWith(writes, note, "made")}
+            select status, org_id, exists (select from made) or exists (select from draft where id = ${uuid}::uuid) as made from owner`,
+        ),
+      )
       if (row === undefined) return yield* new NotFound({ detail: "The Identity does not exist." })
       if (row.status !== "ready") return yield* notReady(row.status)
       if (!row.made) return yield* new Conflict({ detail: `An Identity keeps at most ${atMost} drafts.` })
