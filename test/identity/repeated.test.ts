@@ -70,7 +70,6 @@ layer(actors(), { timeout: "60 seconds" })("a repeated message", (it) => {
   it.effect("makes one Webhook, one secret, one rotation and one delivery", () =>
     Effect.gen(function* () {
       const { id, org_id, actor } = yield* ready
-      const sql = yield* Reads
       const [webhook_id, secret_id, delivery_id] = [yield* makeUuidV7, yield* makeUuidV7, yield* makeUuidV7]
       const webhook = { org_id, webhook_id, url: "http://127.0.0.1:9/", event_types: ["*"], description: null }
       const made = yield* ask(actor.RegisterWebhook(webhook))
