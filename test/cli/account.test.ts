@@ -4,8 +4,8 @@ import * as os from "node:os"
 import * as path from "node:path"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { call, makeIdentity, newHandle, signUp } from "../harness/Client.ts"
+import { runHere } from "../harness/Commands.ts"
 import { eventually, startService, type TestService } from "../harness/Service.ts"
-import { runSvc } from "../harness/Svc.ts"
 import { browser, obtainTokens, mcp, registerClient } from "../oauth/Consent.ts"
 
 const here = "http://localhost:4711/callback"
@@ -24,7 +24,7 @@ afterAll(async () => {
   rmSync(home, { recursive: true, force: true })
 })
 
-const svc = (...args: ReadonlyArray<string>) => runSvc({ home, env: { SVC_KEY: key } }, ...args)
+const svc = (...args: ReadonlyArray<string>) => runHere({ home, env: { SVC_KEY: key } }, ...args)
 
 describe("svc audit", () => {
   it("shows records as a table and as JSON lines", async () => {

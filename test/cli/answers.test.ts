@@ -1,5 +1,4 @@
 /** Output of commands for people and programs: columns of lists, errors as JSON, and usage errors. */
-import { spawnSync } from "node:child_process"
 import { mkdtempSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import * as path from "node:path"
@@ -8,8 +7,8 @@ import { commands } from "@svc/cli/tools/Commands"
 import { pretty } from "@svc/cli/tools/Print"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { call, makeIdentity, signUp } from "../harness/Client.ts"
+import { runHere } from "../harness/Commands.ts"
 import { eventually, startService, type TestService } from "../harness/Service.ts"
-import { environment, program, runSvc } from "../harness/Svc.ts"
 
 // oxlint-disable-next-line typescript/no-explicit-any -- JSON Schema
 type Json = any
@@ -34,7 +33,7 @@ afterAll(async () => {
 })
 
 const svc = (...words: ReadonlyArray<string>) =>
-  runSvc({ home, env: { SVC_API_URL: service.base, SVC_KEY: session } }, ...words)
+  runHere({ home, env: { SVC_API_URL: service.base, SVC_KEY: session } }, ...words)
 /** Returns the words of the first line. */
 const header = (text: string) => text.split("\n")[0]!.split(/ {2,}/)
 
@@ -142,7 +141,7 @@ describe("--json", () => {
   })
 
   it("prints a missing login as JSON", async () => {
-    const { code, errors } = await runSvc({ home, env: { SVC_API_URL: service.base } }, "whoami", "--json")
+    const { code, errors } = await runHere({ home, env: { SVC_API_URL: service.base } }, "whoami", "--json")
     expect([code, JSON.parse(errors).code]).toEqual([2, "not_logged_in"])
   })
 })
@@ -154,13 +153,10 @@ describe("a usage error", () => {
     [["email", "list", "ada", "--limit", "many"], "many"],
     [["nonsense"], "nonsense"],
     [["keys", "create"], "Missing required argument: name"],
-  ] as const)("%j prints one line with the usage to standard error and exits with 2", (words, what) => {
-    const { status, stdout, stderr } = spawnSync(process.execPath, [program, ...words], {
-      env: environment(home),
-      encoding: "utf8",
-    })
-    expect([status, stdout]).toEqual([2, ""])
-    expect(stderr).toMatch(/^svc: [^\n]+ Usage: svc [^\n]+ --help` says more\.\n$/)
-    expect(stderr).toContain(what)
+  ] as const)("%j prints one line with the usage to standard error and exits with 2", async (words, what) => {
+    const { code, out, errors } = await runHere({ home }, ...words)
+    expect([code, out]).toEqual([2, ""])
+    expect(errors).toMatch(/^svc: [^\n]+ Usage: svc [^\n]+ --help` says more\.\n$/)
+    expect(errors).toContain(what)
   })
 })

@@ -1,9 +1,10 @@
-/** Commands for the first hour of a developer, as processes: listen, trigger, init and completions. */
+/** Commands for the first hour of a developer: listen, trigger, init and completions. */
 import { mkdtempSync, readFileSync, rmSync } from "node:fs"
 import * as os from "node:os"
 import * as path from "node:path"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { call, makeIdentity, newHandle, signUp } from "../harness/Client.ts"
+import { runHere } from "../harness/Commands.ts"
 import { startReceiver } from "../harness/Receiver.ts"
 import { eventually, startService, type TestService } from "../harness/Service.ts"
 import { runSvc, startSvc } from "../harness/Svc.ts"
@@ -46,7 +47,7 @@ describe("svc listen and svc trigger", () => {
       (text) => text.includes("Press Ctrl+C"),
     )
     const secret = /Signing secret: (whsec_\S+)/.exec(listening.out())![1]!
-    const triggered = await runSvc(around(), "trigger", "email.received", "--handle", ada.handle)
+    const triggered = await runHere(around(), "trigger", "email.received", "--handle", ada.handle)
     expect(triggered, triggered.errors).toMatchObject({ code: 0, errors: "" })
     const [delivery] = await eventually(
       async () => receiver.got,
@@ -95,7 +96,7 @@ describe("svc listen and svc trigger", () => {
     expect(second.out).toContain("already has a SVC_KEY")
     expect(readFileSync(path.join(folder, ".env"), "utf8")).toBe(variables)
     rmSync(folder, { recursive: true, force: true })
-    const unnamed = await runSvc(around(), "init", "--yes")
+    const unnamed = await runHere(around(), "init", "--yes")
     expect([unnamed.code, unnamed.errors]).toEqual([2, expect.stringContaining("--handle")])
   })
 })
@@ -104,7 +105,7 @@ describe("svc --completions", () => {
   it.each(["bash", "zsh", "fish", "powershell"])(
     "prints a script for %s that knows commands and flags",
     async (shell) => {
-      const { code, out } = await runSvc({ home }, "--completions", shell)
+      const { code, out } = await runHere({ home }, "--completions", shell)
       expect(code).toBe(0)
       for (const word of ["listen", "forward-to", "vault", "identity", "trigger"]) expect(out).toContain(word)
     },

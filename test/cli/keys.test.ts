@@ -1,27 +1,27 @@
 /** The operator's commands for keys that rotate: `svc issuer` and `svc dkim`. */
-import { execFile } from "node:child_process"
-import { mkdtempSync, rmSync } from "node:fs"
+import { chmodSync, mkdtempSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import * as path from "node:path"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
-import { program } from "../harness/Svc.ts"
+import { runHere } from "../harness/Commands.ts"
+import { copy, preparedName } from "../harness/TestServers.ts"
 
 let directory: string
-beforeAll(() => void (directory = mkdtempSync(path.join(tmpdir(), "svc-keys-"))))
+beforeAll(() => {
+  directory = mkdtempSync(path.join(tmpdir(), "svc-keys-"))
+  // The database's user must be able to traverse it.
+  chmodSync(directory, 0o755)
+  copy(process.env[preparedName]!, directory)
+})
 afterAll(() => rmSync(directory, { recursive: true }))
 
 const svc = (words: ReadonlyArray<string>, more: Readonly<Record<string, string>> = {}) =>
-  new Promise<{ code: unknown; out: string; err: string }>((resolve) => {
-    const env = { PATH: process.env["PATH"], SVC_DATA_DIR: directory, ...more }
-    execFile(process.execPath, [program, ...words], { env }, (error, out, err) =>
-      resolve({ code: error?.code ?? 0, out, err }),
-    )
-  })
+  runHere({ home: directory, env: { SVC_DATA_DIR: directory, ...more } }, ...words)
 
 describe("a command for keys", () => {
   it("prints the keys, creates the first ones, and rotates them", async () => {
     const first = await svc(["issuer"])
-    expect(first).toMatchObject({ code: 0, err: "" })
+    expect(first).toMatchObject({ code: 0, errors: "" })
     expect(
       first.out
         .replaceAll(/ {2}\S{43} {2}/g, " KID ")
@@ -30,7 +30,7 @@ describe("a command for keys", () => {
         .toSorted(),
     ).toEqual(["ES256 KID signs", "RS256 KID signs"])
     const rotated = await svc(["issuer", "rotate", "--json"])
-    expect(rotated).toMatchObject({ code: 0, err: "" })
+    expect(rotated).toMatchObject({ code: 0, errors: "" })
     const keys = JSON.parse(rotated.out).keys as ReadonlyArray<{ kid: string; algorithm: string; state: string }>
     expect(keys.map(({ algorithm, state }) => `${algorithm} ${state}`).toSorted()).toEqual([
       "ES256 signing",
@@ -43,15 +43,15 @@ describe("a command for keys", () => {
     expect(again.out.match(/ published, signs from \d{4}-\d\d-\d\d \d\d:\d\d UTC$/gm)).toHaveLength(2)
 
     const records = await svc(["dkim"])
-    expect(records).toMatchObject({ code: 0, err: "" })
+    expect(records).toMatchObject({ code: 0, errors: "" })
     expect(records.out.match(/^\S+\._domainkey\.mail\.localhost\. {2}TXT {2}\("v=DKIM1; .*"\)$/gm)).toHaveLength(2)
   })
 
   it("explains in one sentence that the database is unreachable", async () => {
     for (const name of ["issuer", "dkim"]) {
-      const { code, out, err } = await svc([name], { DATABASE_URL: "postgres://a:b@127.0.0.1:1/c" })
+      const { code, out, errors } = await svc([name], { DATABASE_URL: "postgres://a:b@127.0.0.1:1/c" })
       expect([code, out]).toEqual([1, ""])
-      expect(err).toMatch(/^svc: The database is unreachable \([^\n]*\n$/)
+      expect(errors).toMatch(/^svc: The database is unreachable \([^\n]*\n$/)
     }
   })
 })

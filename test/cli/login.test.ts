@@ -8,6 +8,7 @@ import { Client } from "@modelcontextprotocol/sdk/client/index.js"
 import { StdioClientTransport } from "@modelcontextprotocol/sdk/client/stdio.js"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { call, makeIdentity, newHandle, signUp } from "../harness/Client.ts"
+import { runHere } from "../harness/Commands.ts"
 import { fetchPublic } from "../harness/Public.ts"
 import { eventually, startService, type TestService } from "../harness/Service.ts"
 import { environment, program, startSvc } from "../harness/Svc.ts"
@@ -25,10 +26,12 @@ afterAll(async () => {
   rmSync(home, { recursive: true, force: true })
 })
 
-const svc = Object.assign((...args: ReadonlyArray<string>) => startSvc({ home }, ...args), {
-  with: (input: string, ...args: ReadonlyArray<string>) => startSvc({ home, input }, ...args),
-  in: (env: Readonly<Record<string, string>>, ...args: ReadonlyArray<string>) => startSvc({ home, env }, ...args),
-})
+/** Starts the command as a process. */
+const svc = (...args: ReadonlyArray<string>) => startSvc({ home }, ...args)
+/** Runs the command in this process. */
+const run = (...args: ReadonlyArray<string>) => runHere({ home }, ...args)
+const runWith = (env: Readonly<Record<string, string>>, ...args: ReadonlyArray<string>) =>
+  runHere({ home, env }, ...args)
 
 describe("svc", () => {
   it("reports a missing login, an unreachable service and an unknown command", async () => {
@@ -44,15 +47,16 @@ describe("svc", () => {
     const cases = [
       ...[...commands, ["login"], ["doctor"]].map((words) => ({
         words,
-        ran: svc.in({ SVC_KEY: "x", SVC_API_URL: "localhost:8080" }, ...words),
+        env: { SVC_KEY: "x", SVC_API_URL: "localhost:8080" },
       })),
       ...[...commands, ["keys", "list"]].map((words) => ({
         words,
-        ran: svc.in({ SVC_KEY: "svc_id_…", SVC_API_URL: service.base }, ...words),
+        env: { SVC_KEY: "svc_id_…", SVC_API_URL: service.base },
       })),
     ]
-    for (const { words, ran } of cases) {
-      expect([words, await ran.ended, ran.out(), ran.errors()]).toEqual([
+    for (const { words, env } of cases) {
+      const { code, out, errors } = await runWith(env, ...words)
+      expect([words, code, out, errors]).toEqual([
         words,
         2,
         "",
@@ -71,13 +75,13 @@ describe("svc", () => {
     expect(await login.ended).toBe(0)
     const file = path.join(home, "svc", "login.json")
     expect(statSync(file).mode & 0o777).toBe(0o600)
-    const who = svc("whoami", "--json")
-    expect(await who.ended).toBe(0)
-    expect(JSON.parse(who.out()).caller).toMatchObject({ kind: "admin_key", key_name: "my laptop" })
+    const who = await run("whoami", "--json")
+    expect(who.code).toBe(0)
+    expect(JSON.parse(who.out).caller).toMatchObject({ kind: "admin_key", key_name: "my laptop" })
     // The key goes to no other service than the one that issued it.
-    const other = svc("whoami", "--api", service.base.replace("localhost", "127.0.0.1"))
-    expect([await other.ended, other.out()]).toEqual([2, ""])
-    expect(other.errors()).toContain("There is no credential for http://127.0.0.1")
+    const other = await run("whoami", "--api", service.base.replace("localhost", "127.0.0.1"))
+    expect([other.code, other.out]).toEqual([2, ""])
+    expect(other.errors).toContain("There is no credential for http://127.0.0.1")
   })
 
   it("serves MCP over standard input and output", async () => {
@@ -132,28 +136,44 @@ describe("svc", () => {
       () => call(service.base, "GET", `/api/identities/${handle}`, { token: session }),
       ({ body }) => body.status === "ready",
     )
-    const listed = svc("identity", "list")
-    expect(await listed.ended).toBe(0)
-    expect(listed.out()).toMatch(new RegExp(`^HANDLE +STATUS .*\\n(.*\\n)*.*${handle}`))
-    const set = svc.with("s3cret\n", "vault", "set", "db.pass", "--value-stdin", "--identity", `@${handle}`)
+    const listed = await run("identity", "list")
+    expect(listed.code).toBe(0)
+    expect(listed.out).toMatch(new RegExp(`^HANDLE +STATUS .*\\n(.*\\n)*.*${handle}`))
+    // A process that reads its input.
+    const set = startSvc(
+      { home, input: "s3cret\n" },
+      "vault",
+      "set",
+      "db.pass",
+      "--value-stdin",
+      "--identity",
+      `@${handle}`,
+    )
     expect(await set.ended).toBe(0)
-    const got = svc("vault", "get", "db.pass", "--identity", handle, "--json")
-    expect(await got.ended).toBe(0)
-    expect(JSON.parse(got.out())).toMatchObject({ value: "s3cret", version: 1 })
-    const card = svc("card", "update", handle, "--description", "By hand.", "--capabilities", '{"streaming":true}')
-    expect(await card.ended).toBe(0)
-    expect(card.out()).toContain("description: By hand.")
+    const got = await run("vault", "get", "db.pass", "--identity", handle, "--json")
+    expect(got.code).toBe(0)
+    expect(JSON.parse(got.out)).toMatchObject({ value: "s3cret", version: 1 })
+    const card = await run(
+      "card",
+      "update",
+      handle,
+      "--description",
+      "By hand.",
+      "--capabilities",
+      '{"streaming":true}',
+    )
+    expect(card.code).toBe(0)
+    expect(card.out).toContain("description: By hand.")
   })
 
   it("exits with 1 for a rejection and 2 for wrong usage", async () => {
     const refused = svc("identity", "get", "nobody-here")
     expect(await refused.ended).toBe(1)
     expect(refused.errors()).toContain("not_found")
-    const argument = svc("vault", "set", "db.pass")
-    expect(await argument.ended).toBe(2)
-    expect(argument.errors()).toContain("--value-stdin")
-    const usage = [svc("identity", "get", ".."), svc("identity", "get"), svc("card", "update", "ada", "--skills", "[")]
-    expect(await Promise.all(usage.map(({ ended }) => ended))).toEqual([2, 2, 2])
+    const argument = await run("vault", "set", "db.pass")
+    expect([argument.code, argument.errors]).toEqual([2, expect.stringContaining("--value-stdin")])
+    const usage = [run("identity", "get", ".."), run("identity", "get"), run("card", "update", "ada", "--skills", "[")]
+    expect((await Promise.all(usage)).map(({ code }) => code)).toEqual([2, 2, 2])
   })
 
   it("creates a key, printing only the key to standard output, rotates it and revokes it", async () => {
@@ -169,47 +189,47 @@ describe("svc", () => {
       "--network",
       "127.0.0.1",
     ]
-    const made = svc.in(by, "keys", "create", "ci", ...bounds)
-    expect(await made.ended, made.errors()).toBe(0)
-    expect(made.out()).toMatch(/^svc_id_[0-9A-Za-z]{49}\n$/)
-    const token = made.out().trim()
+    const made = await runWith(by, "keys", "create", "ci", ...bounds)
+    expect(made.code, made.errors).toBe(0)
+    expect(made.out).toMatch(/^svc_id_[0-9A-Za-z]{49}\n$/)
+    const token = made.out.trim()
     const card = () => call(service.base, "GET", `/api/identities/${handle}/card`, { token })
     expect((await card()).status).toBe(200)
-    const listed = svc.in(by, "keys", "list", "--json")
-    expect(await listed.ended).toBe(0)
-    const [key] = JSON.parse(listed.out()).api_keys.filter((one: any) => one.name === "ci")
+    const listed = await runWith(by, "keys", "list", "--json")
+    expect(listed.code).toBe(0)
+    const [key] = JSON.parse(listed.out).api_keys.filter((one: any) => one.name === "ci")
     expect(key).toMatchObject({ scope: "identity", scopes: ["mail:read", "card:read"], networks: ["127.0.0.1"] })
-    const next = svc.in(by, "keys", "rotate", key.id, "--overlap", "0")
-    expect(await next.ended, next.errors()).toBe(0)
+    const next = await runWith(by, "keys", "rotate", key.id, "--overlap", "0")
+    expect(next.code, next.errors).toBe(0)
     expect((await card()).body.code).toBe("key_expired")
-    expect(await svc.in(by, "keys", "revoke", key.id).ended).toBe(0)
+    expect((await runWith(by, "keys", "revoke", key.id)).code).toBe(0)
     const wrong = [
-      svc.in(by, "keys", "create", "x", "--expires", "2y"),
-      svc.in(by, "keys", "create", "x", "--scope", "mail:fly"),
+      await runWith(by, "keys", "create", "x", "--expires", "2y"),
+      await runWith(by, "keys", "create", "x", "--scope", "mail:fly"),
     ]
-    expect(await Promise.all(wrong.map(({ ended }) => ended))).toEqual([2, 1])
-    expect(wrong[1]!.errors()).toContain("scope_unknown")
+    expect(wrong.map(({ code }) => code)).toEqual([2, 1])
+    expect(wrong[1]!.errors).toContain("scope_unknown")
   })
 
   it("checks the deployment with `svc doctor` and says what to do", async () => {
-    const well = svc("doctor", "--json")
-    expect([0, 1]).toContain(await well.ended)
-    const { findings } = JSON.parse(well.out())
+    const well = await run("doctor", "--json")
+    expect([0, 1]).toContain(well.code)
+    const { findings } = JSON.parse(well.out)
     const by = Object.fromEntries(findings.map((one: any) => [one.name, one]))
     expect(by["service"]).toMatchObject({ status: "ok", detail: service.base })
     expect(by["login"].status).toBe("ok")
     expect(by["node"].status).toBe("ok")
-    const ill = svc.in({ SVC_EDGE_TCP_PORTS: "many", SVC_KEY: "svc_admin_nothing" }, "doctor")
-    expect(await ill.ended).toBe(1)
-    expect(ill.out()).toMatch(/FAIL {2}configuration: SVC_EDGE_TCP_PORTS/)
-    expect(ill.out()).toMatch(/FAIL {2}login: .*\n {6}Run `svc login` again/)
+    const ill = await runWith({ SVC_EDGE_TCP_PORTS: "many", SVC_KEY: "svc_admin_nothing" }, "doctor")
+    expect(ill.code).toBe(1)
+    expect(ill.out).toMatch(/FAIL {2}configuration: SVC_EDGE_TCP_PORTS/)
+    expect(ill.out).toMatch(/FAIL {2}login: .*\n {6}Run `svc login` again/)
   })
 
   it("logs out and revokes the key", async () => {
     const { key } = JSON.parse(readFileSync(path.join(home, "svc", "login.json"), "utf8"))
     expect((await call(service.base, "GET", "/api/auth/whoami", { token: key })).status).toBe(200)
-    expect(await svc("logout").ended).toBe(0)
+    expect((await run("logout")).code).toBe(0)
     expect((await call(service.base, "GET", "/api/auth/whoami", { token: key })).status).toBe(401)
-    expect(await svc("whoami", "--api", service.base).ended).toBe(2)
+    expect((await run("whoami", "--api", service.base)).code).toBe(2)
   })
 })

@@ -6,8 +6,9 @@ import * as os from "node:os"
 import * as path from "node:path"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { call, makeIdentity, newHandle, signUp } from "../harness/Client.ts"
+import { runHere } from "../harness/Commands.ts"
 import { startService, type TestService } from "../harness/Service.ts"
-import { environment, program, runSvc } from "../harness/Svc.ts"
+import { environment, program } from "../harness/Svc.ts"
 
 let service: TestService
 let session: string
@@ -25,7 +26,7 @@ afterAll(async () => {
 })
 
 const around = () => ({ home, env: { SVC_API_URL: service.base, SVC_KEY: session } })
-const svc = (...words: ReadonlyArray<string>) => runSvc(around(), ...words)
+const svc = (...words: ReadonlyArray<string>) => runHere(around(), ...words)
 
 /** Commands whose output is not a response: a service, a relay, a file, or what another program wrote. */
 const others = ["credentials", "fetch", "mcp", "serve", "systemd-unit", "token", "tunnel"]
@@ -109,7 +110,7 @@ describe("--json", () => {
       revoked: made.api_key.id,
     })
     expect(JSON.parse((await svc("open", "docs", "--print", "--json")).out)).toEqual({ url: `${service.base}/docs` })
-    const logout = await runSvc({ home }, "logout", "--json")
+    const logout = await runHere({ home }, "logout", "--json")
     expect(JSON.parse(logout.out)).toEqual({ was_logged_in: false })
   })
 })

@@ -5,7 +5,7 @@ import type { AddressInfo } from "node:net"
 import * as os from "node:os"
 import * as path from "node:path"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
-import { runSvc } from "../harness/Svc.ts"
+import { runHere } from "../harness/Commands.ts"
 
 const answers: Readonly<Record<string, (response: ServerResponse) => unknown>> = {
   page: (response) =>
@@ -73,7 +73,7 @@ afterAll(() => {
 const within =
   (env: Readonly<Record<string, string>>) =>
   (api: string, ...args: ReadonlyArray<string>) =>
-    runSvc({ home, env: { SVC_KEY: "svc_admin_x", SVC_API_URL: api, ...env } }, ...args)
+    runHere({ home, env: { SVC_KEY: "svc_admin_x", SVC_API_URL: api, ...env } }, ...args)
 const svc = within({})
 
 describe("a response of another server", () => {

@@ -7,8 +7,8 @@ import * as BackupLocation from "@svc/cli/backup/BackupLocation"
 import { load } from "@svc/cli/serve/Settings"
 import { ConfigProvider, Effect, Layer } from "effect"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { runHere } from "../harness/Commands.ts"
 import { databaseLayer } from "../harness/Database.ts"
-import { runSvc } from "../harness/Svc.ts"
 
 let home: string
 beforeAll(() => {
@@ -19,17 +19,17 @@ afterAll(() => rmSync(home, { recursive: true, force: true }))
 describe("svc migrate --check", () => {
   it("exits with 1 while migrations are pending, and with 0 afterwards", async () => {
     const around = { home, env: { SVC_DATA_DIR: path.join(home, "data"), SVC_OPS_PORT: "0" } }
-    const before = await runSvc(around, "migrate", "--check")
+    const before = await runHere(around, "migrate", "--check")
     expect([before.code, before.out]).toEqual([1, expect.stringMatching(/^\d+ migrations? pending:\n {2}\d{4}_/)])
-    const run = await runSvc(around, "migrate")
+    const run = await runHere(around, "migrate")
     expect([run.code, run.out]).toEqual([0, expect.stringMatching(/^\d+ migrations? run:\n/)])
-    expect(await runSvc(around, "migrate", "--check")).toMatchObject({ code: 0, out: "The database is up to date.\n" })
+    expect(await runHere(around, "migrate", "--check")).toMatchObject({ code: 0, out: "The database is up to date.\n" })
   })
 })
 
 describe("svc doctor", () => {
   it("exits with 1 for failures, and with 0 for warnings", async () => {
-    const settings = (env: Record<string, string>) => runSvc({ home, env }, "doctor", "--only", "settings")
+    const settings = (env: Record<string, string>) => runHere({ home, env }, "doctor", "--only", "settings")
     const misspelt = await settings({ SVC_HOSTT: "127.0.0.1" })
     expect([misspelt.code, misspelt.out]).toEqual([0, expect.stringContaining("Did you mean SVC_HOST?")])
     const colliding = await settings({ SVC_SMTP_PORT: "8080" })

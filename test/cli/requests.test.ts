@@ -7,7 +7,7 @@ import * as path from "node:path"
 import { call } from "@svc/cli/client/Connection"
 import { Effect, Result } from "effect"
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from "vitest"
-import { runSvc } from "../harness/Svc.ts"
+import { runHere } from "../harness/Commands.ts"
 
 interface Seen {
   readonly route: string
@@ -49,7 +49,7 @@ beforeEach(() => {
 })
 
 const svc = (...words: ReadonlyArray<string>) =>
-  runSvc({ home, env: { SVC_KEY: "svc_admin_key", SVC_API_URL: api } }, ...words)
+  runHere({ home, env: { SVC_KEY: "svc_admin_key", SVC_API_URL: api } }, ...words)
 
 describe("svc keys create", () => {
   it.each([
@@ -84,7 +84,7 @@ describe("An address of the API", () => {
   it.each(["http://user@127.0.0.1", "http://:secret@127.0.0.1", "http://127.0.0.1/?key=secret", "http://127.0.0.1/#a"])(
     "with a secret is refused without repeating it: %s",
     async (address) => {
-      const { code, errors } = await runSvc({ home, env: { SVC_KEY: "k" } }, "whoami", "--api", address)
+      const { code, errors } = await runHere({ home, env: { SVC_KEY: "k" } }, "whoami", "--api", address)
       expect(code).toBe(2)
       expect(errors).toContain("must not contain")
       expect(errors).not.toContain("secret")

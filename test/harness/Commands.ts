@@ -1,44 +1,20 @@
-/** Runs commands of `svc` in this process, with a function that answers like the service. */
+/**
+ * Runs commands of `svc` in this process, which costs a hundredth of a process: against a service, or with a function that
+ * answers like one. Tests of signals, of the end of the process and of what it loads start a process (`Svc.ts`).
+ */
 import { mkdtempSync, rmSync } from "node:fs"
 import { stat } from "node:fs/promises"
 import * as os from "node:os"
 import * as path from "node:path"
+import { Readable } from "node:stream"
+import { format } from "node:util"
 import * as NodeServices from "@effect/platform-node/NodeServices"
-import * as Account from "@svc/cli/account/Commands"
-import * as Audit from "@svc/cli/audit/Command"
-import * as Grants from "@svc/cli/grants/Command"
-import * as Init from "@svc/cli/account/Init"
-import * as Open from "@svc/cli/account/Open"
-import * as Listen from "@svc/cli/events/Listen"
-import * as Mcp from "@svc/cli/mcp/Command"
-import * as SignIn from "@svc/cli/proof/SignIn"
-import * as Token from "@svc/cli/proof/Token"
-import * as Trigger from "@svc/cli/events/Trigger"
-import * as Verify from "@svc/cli/proof/Verify"
-import { commands as toolCommands } from "@svc/cli/tools/Commands"
+import { program } from "@svc/cli/CommandLine"
 import { newestVersion } from "@svc/domain/Versions"
-import { Effect, Exit, Fiber } from "effect"
-import { Command } from "effect/cli"
+import { ConfigProvider, Console, Effect, Exit, Fiber, Layer } from "effect"
 import { TestClock } from "effect/testing"
 import { afterAll, beforeEach, expect, vi } from "vitest"
-
-const svc = Command.make("svc").pipe(
-  Command.withSubcommands([
-    // Commands that are not tools, but have a tool as their subcommand.
-    ...toolCommands.filter(({ name }) => !["token", "sign-in", "tunnel"].includes(name)),
-    ...Account.commands,
-    Audit.command,
-    Grants.command,
-    Init.command,
-    Listen.command,
-    Mcp.command,
-    Open.command,
-    SignIn.command,
-    Token.command,
-    Trigger.command,
-    Verify.command,
-  ]),
-)
+import { environment, type SvcEnvironment } from "./Svc.ts"
 
 // oxlint-disable-next-line typescript/no-explicit-any -- JSON
 export type Json = any
@@ -51,27 +27,88 @@ export const problem = (status: number, code: string, more: object = {}) => ({
   body: { title: "No", detail: "Because", code, agent_hint: "fix_call", ...more },
 })
 
-interface Ran {
-  readonly requests: ReadonlyArray<string>
-  /** The times of the requests in seconds. */
-  readonly times: ReadonlyArray<number>
+interface Output {
   readonly out: string
   readonly errors: string
   readonly code: number
+}
+interface Ran extends Output {
+  readonly requests: ReadonlyArray<string>
+  /** The times of the requests in seconds. */
+  readonly times: ReadonlyArray<number>
+}
+
+/** A replacement for `write` of a stream, whose last argument is the callback. */
+const writer =
+  (print: (text: string) => void): typeof process.stdout.write =>
+  (chunk: string | Uint8Array, ...more: ReadonlyArray<unknown>) => {
+    print(typeof chunk === "string" ? chunk : Buffer.from(chunk).toString())
+    const written = more.at(-1)
+    if (typeof written === "function") written()
+    return true
+  }
+
+type Program = Awaited<ReturnType<typeof program>>
+
+/** Runs the command with its own words, environment and input, and returns its output and exit code. */
+const inProcess = async (
+  words: ReadonlyArray<string>,
+  { home, env = {}, input = "" }: Omit<SvcEnvironment, "cwd">,
+  run: (program: Effect.Effect<void, Effect.Error<Program>>) => Promise<Exit.Exit<void, unknown>>,
+): Promise<Output> => {
+  let [out, errors] = ["", ""]
+  for (const name of Object.keys(process.env)) if (name.startsWith("SVC_")) vi.stubEnv(name, undefined)
+  for (const [name, value] of Object.entries({ ...environment(home), ...env })) vi.stubEnv(name, value)
+  const print = (text: string) => void (out += text)
+  const report = (text: string) => void (errors += text)
+  const replaced = [
+    vi.spyOn(process.stdout, "write").mockImplementation(writer(print)),
+    vi.spyOn(process.stderr, "write").mockImplementation(writer(report)),
+    vi
+      .spyOn(process, "stdin", "get")
+      .mockReturnValue(Readable.from([Buffer.from(input ?? "")]) as typeof process.stdin),
+  ]
+  const { argv, exitCode } = process
+  process.argv = ["node", "svc", ...words]
+  process.exitCode = 0
+  try {
+    const settings = ConfigProvider.layer(ConfigProvider.fromEnv())
+    // Not the console of the process, to which a service writes its log at the same time.
+    const terminal = Layer.succeed(Console.Console, {
+      ...console,
+      log: (...values) => print(`${format(...values)}\n`),
+      error: (...values) => report(`${format(...values)}\n`),
+    })
+    const exit = await run((await program(words)).pipe(Effect.provide([NodeServices.layer, settings, terminal])))
+    expect(Exit.isSuccess(exit), String(exit)).toBe(true)
+    return { out, errors, code: Number(process.exitCode) }
+  } finally {
+    process.argv = argv
+    process.exitCode = exitCode
+    for (const one of replaced) one.mockRestore()
+    vi.unstubAllEnvs()
+  }
+}
+
+let last: Promise<unknown> = Promise.resolve()
+
+/** Runs the command in this process, after those that were started before: each needs the environment and the outputs. */
+export const runHere = (around: Omit<SvcEnvironment, "cwd">, ...words: ReadonlyArray<string>): Promise<Output> => {
+  const ran = last.then(() => inProcess(words, around, (program) => Effect.runPromise(Effect.exit(program))))
+  last = ran.catch(() => {})
+  return ran
 }
 
 const isProblem = (value: Json): value is ReturnType<typeof problem> => value?.body?.code !== undefined
 
 const runIn = async (
   home: string,
-
   words: ReadonlyArray<string>,
   responses: Responses,
   env: Readonly<Record<string, string>>,
 ) => {
   const requests: Array<string> = []
   const times: Array<number> = []
-  let [out, errors] = ["", ""]
   const asked = new Map<string, number>()
   let now = 0
   const answer = async (given: Request | URL | string, init?: RequestInit) => {
@@ -96,20 +133,10 @@ const runIn = async (
     return isProblem(one) ? Response.json(one.body, { status: one.status }) : Response.json(one)
   }
   vi.stubGlobal("fetch", answer)
-  for (const [name, value] of Object.entries({ SVC_API_URL: "", SVC_KEY: "", XDG_CONFIG_HOME: home, ...env }))
-    vi.stubEnv(name, value)
-  const outputs = [
-    vi.spyOn(process.stdout, "write").mockImplementation((text) => ((out += String(text)), true)),
-    vi.spyOn(process.stderr, "write").mockImplementation((text) => ((errors += String(text)), true)),
-  ]
-  const { argv, exitCode } = process
-  process.argv = ["node", "svc", ...words]
-  process.exitCode = 0
   try {
-    const command = Command.runWith(svc, { version: "0" })(words)
-    const exit = await Effect.runPromise(
+    const ran = await inProcess(words, { home, env }, (program) =>
       Effect.gen(function* () {
-        const fiber = yield* Effect.forkChild(Effect.exit(command), { startImmediately: true })
+        const fiber = yield* Effect.forkChild(Effect.exit(program), { startImmediately: true })
         // Requests and files are outside of the test's clock, so each second leaves them time.
         while (now < 600) {
           for (let n = 0; n < 20; n++) yield* Effect.promise(() => stat(home))
@@ -117,19 +144,12 @@ const runIn = async (
           now++
           yield* TestClock.adjust("1 second")
         }
-        return yield* Fiber.await(fiber)
-      }).pipe(Effect.flatten, Effect.provide([NodeServices.layer, TestClock.layer()])) as Effect.Effect<
-        Exit.Exit<void>
-      >,
+        return yield* Fiber.join(fiber)
+      }).pipe(Effect.provide(TestClock.layer()), Effect.runPromise),
     )
-    expect(Exit.isSuccess(exit), String(exit)).toBe(true)
-    return { requests, times, out, errors, code: Number(process.exitCode) } satisfies Ran
+    return { requests, times, ...ran } satisfies Ran
   } finally {
-    process.argv = argv
-    process.exitCode = exitCode
-    for (const output of outputs) output.mockRestore()
     vi.unstubAllGlobals()
-    vi.unstubAllEnvs()
   }
 }
 

@@ -8,8 +8,9 @@ import * as oidc from "openid-client"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { call, makeIdentity, signUp } from "../harness/Client.ts"
 import { has } from "../harness/Programs.ts"
+import { runHere } from "../harness/Commands.ts"
 import { eventually, startService, type TestService } from "../harness/Service.ts"
-import { runSvc, startSvc } from "../harness/Svc.ts"
+import { startSvc } from "../harness/Svc.ts"
 
 let service: TestService
 let session: string
@@ -34,7 +35,7 @@ afterAll(async () => {
 })
 
 const around = () => ({ home, env: { SVC_KEY: key, SVC_API_URL: service.base } })
-const svc = (...words: ReadonlyArray<string>) => runSvc(around(), ...words)
+const svc = (...words: ReadonlyArray<string>) => runHere(around(), ...words)
 const file = () => path.join(home, "token")
 const verified = async (token: string, audience: string) =>
   (

@@ -8,7 +8,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { call, makeIdentity, signUp } from "../harness/Client.ts"
 import { eventually } from "../harness/Service.ts"
 import { insertSignIn } from "../harness/SignIns.ts"
-import { runSvc } from "../harness/Svc.ts"
+import { runHere } from "../harness/Commands.ts"
 import { authorizationUrl, challengeOf, registerClient, tokenCall, verifierOf } from "../oauth/Consent.ts"
 import { open, startRelyingParty } from "./RelyingParty.ts"
 import { type SignInAccount, startSignInAccount } from "./SignInAccount.ts"
@@ -328,7 +328,7 @@ describe("svc sign-in", () => {
     const home = mkdtempSync(join(tmpdir(), "svc-sign-in-"))
     try {
       const svc = (...words: ReadonlyArray<string>) =>
-        runSvc({ home, env: { SVC_KEY: key, SVC_API_URL: service.base } }, "sign-in", ...words)
+        runHere({ home, env: { SVC_KEY: key, SVC_API_URL: service.base } }, "sign-in", ...words)
       const { code, out } = await svc((await site.login()).href)
       expect(code).toBe(0)
       expect((await open(out.trim())).claims!.sub).toBe(`agent:${id}`)

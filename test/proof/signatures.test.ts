@@ -10,7 +10,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { call, makeIdentity, signUp } from "../harness/Client.ts"
 import { fetchPublic, hostOf } from "../harness/Public.ts"
 import { startService, type TestService } from "../harness/Service.ts"
-import { runSvc } from "../harness/Svc.ts"
+import { runHere } from "../harness/Commands.ts"
 import { directoryOf, directoryPath, startSite, verifiedOrigin } from "./Sites.ts"
 
 let service: TestService
@@ -231,15 +231,15 @@ describe("a signing fetch", () => {
     const site = await startSite()
     try {
       const around = { home, env: { SVC_KEY: key, SVC_API_URL: service.base } }
-      const got = await runSvc(around, "fetch", `${site.base}/`, "-H", "accept: text/plain")
+      const got = await runHere(around, "fetch", `${site.base}/`, "-H", "accept: text/plain")
       expect(got).toEqual({ code: 0, out: "welcome", errors: "" })
       expect(site.seen[0]!.headers["accept"]).toBe("text/plain")
       expect(await verifiedOrigin(site.seen[0]!, await keyOf())).toBe(originOf(handle))
-      const missing = await runSvc(around, "fetch", `${site.base}/missing`, "-d", "x", "-i")
+      const missing = await runHere(around, "fetch", `${site.base}/missing`, "-d", "x", "-i")
       expect([missing.code, site.seen[1]!.method]).toEqual([1, "POST"])
       expect(missing.out).toMatch(/^HTTP 404\n[^]*nothing here$/)
       expect(missing.errors).toContain("returned 404")
-      expect((await runSvc(around, "fetch", "shop")).code).toBe(2)
+      expect((await runHere(around, "fetch", "shop")).code).toBe(2)
     } finally {
       await site.stop()
       rmSync(home, { recursive: true })

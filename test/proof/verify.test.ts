@@ -5,7 +5,7 @@ import * as path from "node:path"
 import { createClient } from "@agent-identity/sdk"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { call, makeIdentity, signUp } from "../harness/Client.ts"
-import { runSvc } from "../harness/Svc.ts"
+import { runHere } from "../harness/Commands.ts"
 import { startService, type TestService } from "../harness/Service.ts"
 
 let here: TestService
@@ -125,16 +125,16 @@ it("`svc verify` prints who signed, and exits with 1 for a proof that does not s
     const agent = agents[1]!
     const { card_url } = await cardOf(agent)
     const jwks = `${agent.service.base}/@${agent.handle}/jwks.json`
-    const good = await runSvc(around, "verify", card_url)
+    const good = await runHere(around, "verify", card_url)
     expect([good.code, good.out]).toEqual([0, expect.stringContaining(`Verified: ${jwks}, key `)])
     const file = path.join(home, "token")
     writeFileSync(file, await tokenOf(agent))
-    const wrong = await runSvc(around, "verify", file, "--audience", "other.example")
+    const wrong = await runHere(around, "verify", file, "--audience", "other.example")
     expect([wrong.code, wrong.out.trim()]).toEqual([
       1,
       "Not verified (other_audience): The token is for another audience.",
     ])
-    expect((await runSvc(around, "verify", "nothing")).code).toBe(2)
+    expect((await runHere(around, "verify", "nothing")).code).toBe(2)
   } finally {
     rmSync(home, { recursive: true })
   }

@@ -2,6 +2,7 @@ import { createServer, type Server } from "node:http"
 import type { AddressInfo } from "node:net"
 import { afterAll, beforeAll, expect, it } from "vitest"
 import { call, makeIdentity, signUp } from "../harness/Client.ts"
+import { runHere } from "../harness/Commands.ts"
 import { fetchPublic, hostOf, openConnection } from "../harness/Public.ts"
 import { freePort } from "../harness/Ports.ts"
 import { eventually, startService, type TestService } from "../harness/Service.ts"
@@ -31,8 +32,9 @@ afterAll(async () => {
   origin.close()
 })
 
+const around = (key: string) => ({ home: "/nonexistent", env: { SVC_KEY: key, SVC_API_URL: service.base } })
 const svc = (key: string, ...args: ReadonlyArray<string>) => {
-  const ran = startSvc({ home: "/nonexistent", env: { SVC_KEY: key, SVC_API_URL: service.base } }, "tunnel", ...args)
+  const ran = startSvc(around(key), "tunnel", ...args)
   const until = (holds: () => boolean) =>
     eventually(
       async () => holds() || `${ran.out()}\n${ran.errors()}`,
@@ -42,8 +44,8 @@ const svc = (key: string, ...args: ReadonlyArray<string>) => {
 }
 
 it("rejects an invalid port", async () => {
-  const codes = await Promise.all(["0", "65536", "70000", "nonsense"].map((text) => svc("x", text).ended))
-  expect(codes).toEqual([2, 2, 2, 2])
+  const ran = await Promise.all(["0", "65536", "70000", "nonsense"].map((text) => runHere(around("x"), "tunnel", text)))
+  expect(ran.map(({ code }) => code)).toEqual([2, 2, 2, 2])
 })
 
 it("accepts @name, sets Host, and exits with 1 and a message when its key is revoked", async () => {
@@ -75,8 +77,8 @@ it("stores who may call, without a port too", async () => {
   const callers = async () =>
     (await call(service.base, "GET", `/api/identities/${handle}/tunnel`, { token: session })).body.settings.callers
   const set = async (...args: ReadonlyArray<string>) => {
-    const { ended, out, errors } = svc(session, ...args, "--handle", handle)
-    return [await ended, out() + errors()] as const
+    const { code, out, errors } = await runHere(around(session), "tunnel", ...args, "--handle", handle)
+    return [code, out + errors] as const
   }
   expect(await set("--callers", "signed")).toEqual([0, `The settings of the Tunnel of ${handle} are stored.\n`])
   expect(await callers()).toBe("signed")
