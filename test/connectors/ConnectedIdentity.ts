@@ -5,6 +5,7 @@ import { Timing } from "@svc/cluster/Timing"
 import { makeUuidV7 } from "@svc/domain/Ids"
 import { Effect } from "effect"
 import { makeIdentity } from "../harness/Actors.ts"
+import { newHandle } from "../harness/Client.ts"
 import { accountHolder, makeOrg, rows } from "../harness/Stores.ts"
 import { type MastodonServer, startServer } from "./mastodon/Server.ts"
 import type { ServerOptions } from "./mastodon/Settings.ts"
@@ -39,17 +40,17 @@ export const connect = Effect.fnUntraced(function* (
   return start
 })
 
-/** Creates an Org with an Identity whose account `bot` is connected. */
+/** Creates an Org with an Identity whose account, named `bot` and the stem of its Handle, is connected. */
 export const connectedIdentity = Effect.fnUntraced(function* (
   server: MastodonServer,
-  handle: string,
+  stem: string,
   apply_disclosure = false,
 ) {
-  const org_id = yield* makeOrg
+  const [org_id, handle] = [yield* makeOrg, newHandle(stem)]
   const { id } = yield* makeIdentity(org_id, handle)
-  const bot = server.world.join(`bot${handle}`, "I compute.")
+  const bot = server.world.join(`bot${stem}`, "I compute.")
   yield* connect(server, handle, org_id, bot, apply_disclosure)
-  return { org_id, id, bot, actor: yield* connectors(handle) }
+  return { org_id, id, handle, bot, actor: yield* connectors(handle) }
 })
 
 export interface ConnectorRow {

@@ -8,6 +8,7 @@ import * as Overdue from "@svc/cluster/work/Overdue"
 import { Effect, Layer } from "effect"
 import { TestClock } from "effect/testing"
 import { actors, makeIdentity, makeOrg, waitUntil } from "../harness/Actors.ts"
+import { newHandle } from "../harness/Client.ts"
 import { interruptAtLock } from "../harness/InterruptedStatement.ts"
 import { accountHolder } from "../harness/Stores.ts"
 import { mastodonServer, connect, connectors, eventsOf, rowOf } from "./ConnectedIdentity.ts"
@@ -21,8 +22,9 @@ layer(watched, { timeout: "60 seconds" })("an interrupted connection", (it) => {
     Effect.gen(function* () {
       const server = yield* mastodonServer()
       const org_id = yield* makeOrg
-      const { id } = yield* makeIdentity(org_id, "ada")
-      const actor = yield* connectors("ada")
+      const handle = newHandle("ada")
+      const { id } = yield* makeIdentity(org_id, handle)
+      const actor = yield* connectors(handle)
       const bot = server.world.join("botada", "I compute.")
       const start = yield* through(actor.Authorize({ org_id, account: server.base }))
       const query = new URL(server.allow(start.authorization_url, bot)).search.slice(1)
@@ -35,7 +37,7 @@ layer(watched, { timeout: "60 seconds" })("an interrupted connection", (it) => {
       expect(yield* eventsOf(id)).toEqual([])
       expect([server.tokens.size, bot.note]).toEqual([1, "I compute."])
       expect(yield* Effect.flip(finish)).toMatchObject({ code: "connector_state_invalid" })
-      yield* connect(server, "ada", org_id, bot, true)
+      yield* connect(server, handle, org_id, bot, true)
       expect(yield* rowOf(id)).toMatchObject({ status: "connected", disclosed: true })
     }),
   )
@@ -44,8 +46,9 @@ layer(watched, { timeout: "60 seconds" })("an interrupted connection", (it) => {
     Effect.gen(function* () {
       const server = yield* mastodonServer()
       const org_id = yield* makeOrg
-      const { id } = yield* makeIdentity(org_id, "grace")
-      const actor = yield* connectors("grace")
+      const handle = newHandle("grace")
+      const { id } = yield* makeIdentity(org_id, handle)
+      const actor = yield* connectors(handle)
       const bot = server.world.join("botgrace", "I compute.")
       const sql = yield* Writes
       // The error that a database returns if it shuts down during the statement.
@@ -53,7 +56,7 @@ layer(watched, { timeout: "60 seconds" })("an interrupted connection", (it) => {
         $$ begin raise exception 'terminating connection' using errcode = '57P01'; end $$`
       yield* sql`create trigger test_down before update on connector for each row
         when (new.disclosed and not old.disclosed) execute function test_down()`
-      expect(yield* Effect.flip(connect(server, "grace", org_id, bot, true))).toMatchObject(unavailable)
+      expect(yield* Effect.flip(connect(server, handle, org_id, bot, true))).toMatchObject(unavailable)
       const withDisclosure = { bot: true, note: "I compute.\n\nThis account is automated." }
       expect(bot).toMatchObject(withDisclosure)
       expect(yield* rowOf(id)).toMatchObject({ status: "connected", disclosed: false })

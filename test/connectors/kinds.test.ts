@@ -28,7 +28,7 @@ layer(watched)("a Mastodon-compatible server", (it) => {
     it.effect(`${kind}: connects, posts, replies, polls, discloses automation and revokes`, () =>
       Effect.gen(function* () {
         const server = yield* mastodonServer(options)
-        const { id, org_id, actor, bot } = yield* connectedIdentity(server, kind, true)
+        const { id, org_id, actor, bot, handle } = yield* connectedIdentity(server, kind, true)
         expect(bot).toMatchObject({ bot: true, note: "I compute.\n\nThis account is automated." })
         yield* waitUntil(rowOf(id), (row) => row?.mark != null, 0)
         if (options.streaming === true) {
@@ -52,7 +52,7 @@ layer(watched)("a Mastodon-compatible server", (it) => {
         expect(bot).toMatchObject({ bot: false, note: "I compute." })
         expect(server.tokens.size).toBe(0)
         // The server may have deleted the application together with the token.
-        yield* connect(server, kind, org_id, bot)
+        yield* connect(server, handle, org_id, bot)
         expect(yield* rowOf(id)).toMatchObject({ status: "connected" })
       }),
     )
@@ -99,14 +99,14 @@ layer(watched)("a Mastodon-compatible server", (it) => {
   it.effect("is registered with again after it removed the application", () =>
     Effect.gen(function* () {
       const server = yield* mastodonServer()
-      const { org_id, actor, bot, id } = yield* connectedIdentity(server, "bea")
+      const { org_id, actor, bot, id, handle } = yield* connectedIdentity(server, "bea")
       const [before] = server.applications.keys()
-      yield* connect(server, "bea", org_id, bot)
+      yield* connect(server, handle, org_id, bot)
       expect([...server.applications.keys()]).toEqual([before])
       yield* through(actor.Disconnect({ org_id }, onBehalfOf(accountHolder)))
       // Mastodon deletes applications that nobody has used for a day.
       server.applications.clear()
-      yield* connect(server, "bea", org_id, bot)
+      yield* connect(server, handle, org_id, bot)
       expect(yield* rowOf(id)).toMatchObject({ status: "connected" })
       // The application is removed while the account holder allows it.
       const start = yield* through(actor.Authorize({ org_id, account: server.base }))
@@ -118,7 +118,7 @@ layer(watched)("a Mastodon-compatible server", (it) => {
         onBehalfOf(accountHolder),
       )
       expect(yield* through(Effect.flip(finish))).toMatchObject({ code: "connector_credential_refused" })
-      yield* connect(server, "bea", org_id, bot)
+      yield* connect(server, handle, org_id, bot)
       expect([...server.applications.keys()]).not.toContain(lost)
     }),
   )

@@ -1,12 +1,63 @@
 /** The documents of a Mastodon server that the platform reads, and its changes of a profile. */
+import { createHash } from "node:crypto"
 import { PlatformUnreachable } from "@svc/cluster/connectors/platforms/Failure"
 import type { Session } from "@svc/cluster/connectors/platforms/Platform"
+import * as Authorization from "@svc/cluster/connectors/platforms/mastodon/Authorization"
 import * as Discovery from "@svc/cluster/connectors/platforms/mastodon/Discovery"
 import * as Profile from "@svc/cluster/connectors/platforms/mastodon/Profile"
 import { describe, expect, it } from "@effect/vitest"
 import { Effect, Redacted } from "effect"
 import { TestClock } from "effect/testing"
 import { type Respond, service, visiting } from "./mastodon/RecordedCalls.ts"
+
+describe("an authorization", () => {
+  const application = { id: "app", secret: "app secret" }
+  const start = (metadata: object | undefined) => {
+    const { visit } = visiting(({ url }) =>
+      url.endsWith("/.well-known/oauth-authorization-server")
+        ? { status: metadata === undefined ? 404 : 200, body: metadata }
+        : { body: { client_id: application.id, client_secret: application.secret } },
+    )
+    const registrations = {
+      read: () => Effect.succeed(undefined),
+      store: (_: string, kept: unknown) => Effect.succeed(kept),
+    }
+    const instances = { limits: () => Effect.void, rules: () => Effect.succeed([]) } as any
+    const book = { environment: "development", baseUrl: "http://localhost:8080" } as any
+    return Effect.map(
+      Authorization.authorize({ book } as any, instances)({ ...visit, registrations } as never, {
+        account: service,
+        state: "state",
+        redirectUri: "https://api.example/back",
+      }),
+      ({ url, kept }) => {
+        const { origin, pathname, searchParams } = new URL(url)
+        const { verifier, issuer } = JSON.parse(Redacted.value(kept))
+        const challenge = searchParams.get("code_challenge")
+        const isBound =
+          verifier !== undefined && createHash("sha256").update(verifier).digest("base64url") === challenge
+        return [origin + pathname, issuer, isBound ? searchParams.get("code_challenge_method") : challenge]
+      },
+    )
+  }
+
+  it.effect("uses the server's own page, and PKCE only if the server has it", () =>
+    Effect.gen(function* () {
+      const [usual, issuer] = [`${service}/oauth/authorize`, `${service}/`]
+      const pkce = { code_challenge_methods_supported: ["plain", "S256"] }
+      for (const [metadata, expected] of [
+        [undefined, [usual, undefined, null]],
+        [{}, [usual, undefined, null]],
+        [{ issuer, code_challenge_methods_supported: ["plain"] }, [usual, issuer, null]],
+        [{ issuer, ...pkce, authorization_endpoint: `${service}/a` }, [`${service}/a`, issuer, "S256"]],
+        [{ ...pkce, authorization_endpoint: "https://evil.example/oauth/authorize" }, [usual, undefined, "S256"]],
+        [{ authorization_endpoint: `${service}.evil.example/a` }, [usual, undefined, null]],
+        [{ authorization_endpoint: "/a" }, [usual, undefined, null]],
+      ] as const)
+        expect([metadata, yield* start(metadata)]).toEqual([metadata, expected])
+    }),
+  )
+})
 
 describe("the limits of a Mastodon server", () => {
   const read = (instance: object, at = service) =>

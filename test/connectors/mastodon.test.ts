@@ -4,6 +4,7 @@ import { Timing } from "@svc/cluster/Timing"
 import { Writes } from "@svc/cluster/store/Database"
 import { Clock, Effect, Fiber } from "effect"
 import { actors, awaitFiber, makeIdentity, makeOrg, waitUntil } from "../harness/Actors.ts"
+import { newHandle } from "../harness/Client.ts"
 import { rows } from "../harness/Stores.ts"
 import {
   connect,
@@ -41,9 +42,9 @@ layer(actors())("Mastodon account", (it) => {
   it.effect("shows the rules of the instance, and accepts each state once", () =>
     Effect.gen(function* () {
       const server = yield* mastodonServer()
-      const org_id = yield* makeOrg
-      yield* makeIdentity(org_id, "bea")
-      const actor = yield* connectors("bea")
+      const [org_id, handle] = [yield* makeOrg, newHandle("bea")]
+      yield* makeIdentity(org_id, handle)
+      const actor = yield* connectors(handle)
       const start = yield* askPlatform(
         actor.Authorize({ org_id, account: `bea@${new URL(server.base).host}` }).pipe(Effect.flip),
       )
@@ -66,9 +67,9 @@ layer(actors())("Mastodon account", (it) => {
   it.effect("does not finish an authorization that has expired", () =>
     Effect.gen(function* () {
       const server = yield* mastodonServer()
-      const org_id = yield* makeOrg
-      const { id } = yield* makeIdentity(org_id, "late")
-      const actor = yield* connectors("late")
+      const [org_id, handle] = [yield* makeOrg, newHandle("late")]
+      const { id } = yield* makeIdentity(org_id, handle)
+      const actor = yield* connectors(handle)
       const before = yield* Clock.currentTimeMillis
       const authorization = yield* askPlatform(actor.Authorize({ org_id, account: server.base }))
       const left = authorization.expires_at.getTime() - before
@@ -275,10 +276,10 @@ layer(actors())("Mastodon account", (it) => {
   it.effect("reverts the first change of its profile, also after it was connected and changed again", () =>
     Effect.gen(function* () {
       const server = yield* mastodonServer()
-      const { org_id, actor, bot } = yield* connectedIdentity(server, "ira", true)
+      const { org_id, actor, bot, handle } = yield* connectedIdentity(server, "ira", true)
       // The account holder rewrites the profile, so that connecting again adds the line again.
       bot.note = "I compute more."
-      yield* connect(server, "ira", org_id, bot, true)
+      yield* connect(server, handle, org_id, bot, true)
       expect(bot).toMatchObject({ bot: true, note: "I compute more.\n\nThis account is automated." })
       yield* askPlatform(actor.Disconnect({ org_id }))
       expect(bot).toMatchObject({ bot: false, note: "I compute more." })
@@ -288,8 +289,8 @@ layer(actors())("Mastodon account", (it) => {
   it.effect("keeps a token that its server issued again when it is connected again", () =>
     Effect.gen(function* () {
       const server = yield* mastodonServer({ token: "the same token" })
-      const { org_id, id, actor, bot } = yield* connectedIdentity(server, "ivy")
-      yield* connect(server, "ivy", org_id, bot)
+      const { org_id, id, actor, bot, handle } = yield* connectedIdentity(server, "ivy")
+      yield* connect(server, handle, org_id, bot)
       yield* waitUntil(
         rows((sql) => sql`select 1 from connector_revocation where identity_id = ${id}`),
         (waiting) => waiting.length === 0,

@@ -1,11 +1,14 @@
 import { expect, layer } from "@effect/vitest"
 import { ask, onBehalfOf } from "@svc/cluster/actor/Ask"
 import * as ConnectorWork from "@svc/cluster/connectors/work/ConnectorWork"
+import { Platforms } from "@svc/cluster/connectors/platforms/Platforms"
+import { GuardedClient } from "@svc/cluster/net/GuardedClient"
+import type { Capability } from "@svc/domain/connectors/Connector"
 import { Timing } from "@svc/cluster/Timing"
 import { Clock, Effect, Layer } from "effect"
 import { TestClock } from "effect/testing"
 import * as Overdue from "@svc/cluster/work/Overdue"
-import { actors, waitUntil } from "../harness/Actors.ts"
+import { actors, platforms, waitUntil } from "../harness/Actors.ts"
 import { accountHolder } from "../harness/Stores.ts"
 import { mastodonServer, connect, connectedIdentity, eventsOf, newPost, rowOf } from "./ConnectedIdentity.ts"
 
@@ -16,8 +19,38 @@ const polls = (server: { readonly seen: ReadonlyArray<{ readonly path: string }>
 const marked = (id: string) => waitUntil(rowOf(id), (row) => row?.mark != null, 0)
 const postEvents = (id: string) => Effect.map(eventsOf(id), (events) => events.filter(({ data }) => "post" in data))
 
+/** Runs after a call may be sent, while its request connects. */
+let whileConnecting = (_url: URL): Effect.Effect<void> => Effect.void
+const client = Layer.effect(
+  GuardedClient,
+  Effect.map(Effect.service(GuardedClient), (guarded) => ({
+    ...guarded,
+    ask: (url, question, permission) => {
+      const request = Effect.tap(permission.request, () => whileConnecting(url))
+      return guarded.ask(url, question, { ...permission, request })
+    },
+  })),
+).pipe(Layer.provide(GuardedClient.layer({ allowPrivate: true })))
+
+/** The capabilities that accounts get at the next check of their profile. */
+let capabilities: ReadonlyArray<Capability> | undefined
+const changing = Layer.effect(
+  Platforms,
+  Effect.map(Effect.service(Platforms), ({ of }) => ({
+    of: (name) =>
+      Effect.map(of(name), (platform) => ({
+        ...platform,
+        inspect: (session) =>
+          Effect.map(platform.inspect(session), (status) => ({
+            ...status,
+            capabilities: capabilities ?? status.capabilities,
+          })),
+      })),
+  })),
+).pipe(Layer.provide(platforms))
+
 /** Includes the scan that wakes actors whose work is due later than they stay in memory. */
-const watched = Overdue.layer(ConnectorWork.watched).pipe(Layer.provideMerge(actors()))
+const watched = Overdue.layer(ConnectorWork.watched).pipe(Layer.provideMerge(actors({ client, platforms: changing })))
 
 layer(watched)("polls", (it) => {
   it.effect("raise one Event with the post for each mention, reply and direct message since the connection", () =>
@@ -54,12 +87,12 @@ layer(watched)("polls", (it) => {
   it.effect("report a mention from before the same account was connected again", () =>
     Effect.gen(function* () {
       const server = yield* mastodonServer()
-      const { id, org_id, bot } = yield* connectedIdentity(server, "again")
+      const { id, org_id, bot, handle } = yield* connectedIdentity(server, "again")
       yield* marked(id)
       const grace = server.world.join("grace")
       server.world.publish(grace, "@botagain are you there?")
       // The clock stands, so no poll runs in between.
-      yield* connect(server, "again", org_id, bot)
+      yield* connect(server, handle, org_id, bot)
       const { value } = yield* waitUntil(postEvents(id), (events) => events.length > 0, "1 second")
       expect(value.map(({ data }) => data.post.text)).toEqual(["@botagain are you there?"])
     }),
@@ -146,9 +179,9 @@ layer(watched)("a Connector", (it) => {
   it.effect("that is connected during a pause has nothing due", () =>
     Effect.gen(function* () {
       const server = yield* mastodonServer()
-      const { id, org_id, actor, bot } = yield* connectedIdentity(server, "pause")
+      const { id, org_id, actor, bot, handle } = yield* connectedIdentity(server, "pause")
       yield* ask(actor.Pause({ org_id, paused: true, everyone: true }))
-      yield* connect(server, "pause", org_id, bot)
+      yield* connect(server, handle, org_id, bot)
       expect(yield* rowOf(id)).toMatchObject({ status: "connected", poll_due_at: null, check_due_at: null })
     }),
   )
@@ -176,16 +209,53 @@ layer(watched)("a Connector", (it) => {
     }),
   )
 
+  it.effect("sends no call whose request connects while it is paused", () =>
+    Effect.gen(function* () {
+      const server = yield* mastodonServer()
+      const { org_id, actor } = yield* connectedIdentity(server, "kim")
+      const pause = Effect.orDie(ask(actor.Pause({ org_id, paused: true, everyone: false })))
+      const context = yield* Effect.context<never>()
+      whileConnecting = ({ pathname }) =>
+        pathname === "/api/v1/statuses" ? Effect.provideContext(pause, context) : Effect.void
+      const publish = through(Effect.flip(actor.Publish({ org_id, ...(yield* newPost({ text: "Hi" })) })))
+      const refused = yield* Effect.ensuring(
+        publish,
+        Effect.sync(() => (whileConnecting = () => Effect.void)),
+      )
+      expect(refused).toMatchObject({ code: "connector_paused" })
+      expect(server.seen.some(({ path }) => path === "/api/v1/statuses")).toBe(false)
+    }),
+  )
+
+  it.effect("gets the capabilities that its account has at the daily check, and does without the others", () =>
+    Effect.gen(function* () {
+      const server = yield* mastodonServer()
+      const { id, org_id, actor } = yield* connectedIdentity(server, "lea")
+      yield* marked(id)
+      capabilities = ["post", "notifications"]
+      yield* TestClock.setTime((yield* rowOf(id))!.check_due_at!.getTime())
+      const { value } = yield* Effect.ensuring(
+        waitUntil(rowOf(id), (row) => row?.capabilities.length !== 5, "1 second"),
+        Effect.sync(() => (capabilities = undefined)),
+      )
+      expect(value!.capabilities).toEqual(["post", "notifications"])
+      const read = actor.ReadNotifications({ org_id, limit: 50, cursor: null })
+      expect(yield* through(read)).toMatchObject({ entries: [] })
+      const message = actor.Publish({ org_id, ...(yield* newPost({ text: "Hi", to: "grace" })) })
+      expect(yield* through(Effect.flip(message))).toMatchObject({ code: "connector_capability_unsupported" })
+    }),
+  )
+
   it.effect("stops with a remedy when its credential is rejected, and recovers when it is connected again", () =>
     Effect.gen(function* () {
       const server = yield* mastodonServer()
-      const { id, org_id, actor, bot } = yield* connectedIdentity(server, "cal")
+      const { id, org_id, actor, bot, handle } = yield* connectedIdentity(server, "cal")
       yield* marked(id)
       server.tokens.clear()
       const refused = yield* through(Effect.flip(actor.Publish({ org_id, ...(yield* newPost({ text: "Hi" })) })))
       expect(refused).toMatchObject({ code: "connector_stopped", detail: expect.stringContaining("token is invalid") })
       expect(yield* rowOf(id)).toMatchObject({ status: "stopped", poll_due_at: null })
-      yield* connect(server, "cal", org_id, bot)
+      yield* connect(server, handle, org_id, bot)
       expect(yield* rowOf(id)).toMatchObject({ status: "connected", last_error: null })
       const events = yield* eventsOf(id)
       expect(events.map(({ type }) => type)).toEqual([

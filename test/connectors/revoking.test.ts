@@ -83,9 +83,9 @@ layer(watched)("an unused credential", (it) => {
   it.effect("is revoked by the teardown before the Identity is removed", () =>
     Effect.gen(function* () {
       const server = yield* mastodonServer()
-      const { org_id, id, bot } = yield* connectedIdentity(server, "cal", true)
-      yield* ask((yield* Identities).of("cal").Delete({ org_id }))
-      yield* waitUntil(identityOf("cal"), (row) => row === undefined, "100 millis")
+      const { org_id, id, bot, handle } = yield* connectedIdentity(server, "cal", true)
+      yield* ask((yield* Identities).of(handle).Delete({ org_id }))
+      yield* waitUntil(identityOf(handle), (row) => row === undefined, "100 millis")
       expect(server.tokens.size).toBe(0)
       expect(bot.bot).toBe(false)
       expect(yield* revocations(id)).toEqual([])
@@ -101,10 +101,10 @@ layer(watched)("an unused credential", (it) => {
           return isAway
         },
       })
-      const { org_id, id } = yield* connectedIdentity(server, "dan")
+      const { org_id, id, handle } = yield* connectedIdentity(server, "dan")
       isAway = true
-      yield* ask((yield* Identities).of("dan").Delete({ org_id }))
-      yield* waitUntil(identityOf("dan"), (row) => row === undefined, "1 second")
+      yield* ask((yield* Identities).of(handle).Delete({ org_id }))
+      yield* waitUntil(identityOf(handle), (row) => row === undefined, "1 second")
       expect((yield* revocations(id))[0]?.credential).not.toBeNull()
       isAway = false
       yield* waitUntil(revocations(id), (remaining) => remaining.length === 0, "5 seconds")

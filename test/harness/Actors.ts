@@ -65,6 +65,8 @@ export interface ActorSettings {
   /** Replaces the provisioning steps. */
   readonly steps?: Layer.Layer<ProvisioningSteps, never, Sealing>
   readonly platforms?: typeof platforms
+  /** The HTTP client of Connectors and Webhooks. */
+  readonly client?: Layer.Layer<GuardedClient>
   readonly ports?: typeof tunnelPorts
   readonly limits?: Partial<IdentityLimits>
   /** Transport for outgoing mail; defaults to one that accepts everything. */
@@ -102,7 +104,7 @@ export const actors = (settings: ActorSettings = {}) => {
       settings.platforms ?? platforms,
       settings.steps ?? ProvisioningSteps.layer({ tunnelPorts: ports }),
       Deliveries.layer,
-      GuardedClient.layer({ allowPrivate: true }),
+      settings.client ?? GuardedClient.layer({ allowPrivate: true }),
       Composition.layer,
       transportLayer(settings.transport ?? recordingTransport()),
     ]),

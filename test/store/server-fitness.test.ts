@@ -4,12 +4,15 @@
 import { execFile, execFileSync, spawn } from "node:child_process"
 import { chmodSync, chownSync, mkdtempSync, rmSync, statSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
+import { type AddressInfo, connect, createServer } from "node:net"
 import * as path from "node:path"
 import type { PgClient } from "@effect/sql-pg"
 import * as Database from "@svc/cluster/store/Database"
 import { refuse } from "@svc/cluster/store/Migrations"
 import { type Facts, faultsOf, look, refuseUnfit } from "@svc/cluster/store/ServerFitness"
-import { Cause, Effect, Exit, Layer, Redacted } from "effect"
+import { findings } from "@svc/cli/doctor/Store"
+import type { Settings } from "@svc/cli/serve/Settings"
+import { Cause, Effect, Exit, Layer, Option, Redacted } from "effect"
 import { afterAll, describe, expect, it } from "vitest"
 import { connection, makeDatabase } from "../harness/Database.ts"
 import { freePort } from "../harness/Ports.ts"
@@ -225,6 +228,44 @@ describe.skipIf(!has("pgbouncer"))("PgBouncer", () => {
   it("is refused in session mode if its pool has fewer connections than a process opens", async () => {
     const settings = await pooler("session", 4, "postgres")
     expect(messageOf(await inDatabase(settings, refuse))).toMatch(/gives this process fewer than \d+ sessions/)
+  })
+})
+
+describe("a pooler that gives all its clients one session", () => {
+  const shared = async (isShared: boolean) => {
+    const { host, port, path: socket } = connection()
+    const server = createServer((client) => {
+      const session = connect(socket === undefined ? { host: host!, port: port! } : { path: socket })
+      const ask = "pg_backend_pid()"
+      const pid = isShared ? "4242".padEnd(ask.length) : ask
+      client.on("data", (data) => session.write(data.toString("latin1").replaceAll(ask, pid), "latin1"))
+      session.pipe(client)
+      for (const [one, other] of [
+        [client, session],
+        [session, client],
+      ] as const)
+        one.on("error", () => other.destroy()).on("close", () => other.destroy())
+    })
+    await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve))
+    ended.push(() => server.close())
+    return (server.address() as AddressInfo).port
+  }
+
+  it("is refused at the start, and named by the doctor", async () => {
+    const { username, password } = connection()
+    for (const isShared of [true, false]) {
+      const port = await shared(isShared)
+      const settings = { host: "127.0.0.1", port, username, password, database: "postgres" }
+      const message = messageOf(await inDatabase(settings, refuse))
+      expect(message).toContain(isShared ? "in transaction or statement mode" : "not refused")
+      const url = Redacted.make(`postgresql://${username}:${Redacted.value(password)}@127.0.0.1:${port}/postgres`)
+      const found = await Effect.runPromise(
+        findings({ databaseUrl: Option.some(url), environment: "development" } as unknown as Settings),
+      )
+      const sessions = { status: "fail", detail: message, remedy: "Set DATABASE_URL to PostgreSQL itself." }
+      expect(found.filter(({ name }) => name === "sessions")).toMatchObject(isShared ? [sessions] : [])
+      expect(found.length).toBeGreaterThan(3)
+    }
   })
 })
 
