@@ -4,7 +4,7 @@ import { allows, scopesOf, type ScopeName } from "@svc/domain/account/Scope"
 import { identityEventTypes } from "@svc/domain/events/Event"
 import { scopeNames } from "@svc/domain/ScopeTable"
 import * as fc from "fast-check"
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest"
+import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { call, newHandle } from "../harness/Client.ts"
 import { send } from "../harness/Mail.ts"
 import { startReceiver } from "../harness/Receiver.ts"
@@ -18,8 +18,8 @@ beforeAll(async () => {
   service = await startService()
   owner = await signedInUser(service.base)
 })
-beforeEach(async () => void (receiver = await startReceiver()))
-afterEach(() => receiver.stop())
+beforeAll(async () => void (receiver = await startReceiver()))
+afterAll(() => receiver.stop())
 afterAll(() => service.stop())
 
 const session = async (method: string, path: string, body?: unknown) =>
@@ -56,8 +56,10 @@ const app: Creator = async () => {
   return { token: granted.access, id: grant.id }
 }
 
+/** Registers a Webhook, and forgets what the receiver got from former ones. */
 const register = async ({ token }: Made, event_types: ReadonlyArray<string> = ["card.updated"]): Promise<string> => {
   const url = receiver.url
+  receiver.got.length = 0
   if (!token.startsWith("svc_oat_")) {
     const made = await call(service.base, "POST", at("/webhooks"), { token, body: { url, event_types } })
     expect(made.status).toBe(201)
@@ -177,6 +179,7 @@ describe("Webhook", () => {
     const other = await signedInUser(service.base)
     const path = `/api/identities/${other.handle}/webhooks`
     const body = { url: receiver.url, event_types: ["email.received"] }
+    receiver.got.length = 0
     await call(service.base, "POST", path, { token: other.session, body })
     const key = (await call(service.base, "POST", "/api/keys", { token: other.session, body: { name: "k" } })).body.key
     expect((await call(service.base, "DELETE", "/api/auth/session", { token: other.session })).status).toBe(204)

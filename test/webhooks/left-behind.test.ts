@@ -8,6 +8,7 @@ import { UsageCounters } from "@svc/cluster/usage/UsageCounters"
 import { Deliveries } from "@svc/cluster/webhooks/Deliveries"
 import { expect, layer } from "@effect/vitest"
 import { Clock, Context, Effect, Exit, Layer, Scope } from "effect"
+import { newHandle } from "../harness/Client.ts"
 import { awaitFiber, makeOrg, waitUntil } from "../harness/Actors.ts"
 import { actorProcess, sharedServices } from "../harness/Processes.ts"
 import { startReceiver } from "../harness/Receiver.ts"
@@ -43,6 +44,7 @@ const delivered = (row: Row | undefined) => row?.status === "delivered"
 layer(sharedServices, { timeout: "60 seconds" })("an attempt that was never recorded", (it) => {
   it.effect("counts after its lease expired, and the delivery continues with the same Event id", () =>
     Effect.gen(function* () {
+      const handle = newHandle("ada")
       const receiver = yield* Effect.acquireRelease(
         Effect.promise(() => startReceiver()),
         ({ stop }) => Effect.promise(stop),
@@ -50,9 +52,9 @@ layer(sharedServices, { timeout: "60 seconds" })("an attempt that was never reco
       const org_id = yield* makeOrg
       const [webhook_id, delivery_id] = [yield* makeUuidV7, yield* makeUuidV7]
       yield* Effect.gen(function* () {
-        const actor = (yield* Identities).of("ada")
-        yield* ask(actor.Create({ org_id, identity_id: yield* makeUuidV7, handle: "ada" }))
-        yield* waitUntil(status("ada"), (found) => found === "ready")
+        const actor = (yield* Identities).of(handle)
+        yield* ask(actor.Create({ org_id, identity_id: yield* makeUuidV7, handle }))
+        yield* waitUntil(status(handle), (found) => found === "ready")
         const webhook = { org_id, webhook_id, url: receiver.url, event_types: ["*"], description: null }
         yield* ask(actor.RegisterWebhook(webhook))
         yield* ask(actor.TestWebhook({ org_id, webhook_id, delivery_id, event_id: delivery_id }))
@@ -153,6 +155,7 @@ layer(sharedServices, { timeout: "60 seconds" })("an attempt that was never reco
 
   it.effect("is recorded as interrupted on shutdown, and the next process continues the delivery", () =>
     Effect.gen(function* () {
+      const handle = newHandle("grace")
       let silent = true
       const receiver = yield* Effect.acquireRelease(
         Effect.promise(() => startReceiver((response) => void (silent || response.end()))),
@@ -162,9 +165,9 @@ layer(sharedServices, { timeout: "60 seconds" })("an attempt that was never reco
       const [webhook_id, delivery_id] = [yield* makeUuidV7, yield* makeUuidV7]
       const scope = yield* Scope.make()
       yield* Effect.gen(function* () {
-        const actor = (yield* Identities).of("grace")
-        yield* ask(actor.Create({ org_id, identity_id: yield* makeUuidV7, handle: "grace" }))
-        yield* waitUntil(status("grace"), (found) => found === "ready")
+        const actor = (yield* Identities).of(handle)
+        yield* ask(actor.Create({ org_id, identity_id: yield* makeUuidV7, handle }))
+        yield* waitUntil(status(handle), (found) => found === "ready")
         const webhook = { org_id, webhook_id, url: receiver.url, event_types: ["*"], description: null }
         yield* ask(actor.RegisterWebhook(webhook))
         yield* ask(actor.TestWebhook({ org_id, webhook_id, delivery_id, event_id: delivery_id }))
@@ -189,6 +192,7 @@ layer(sharedServices, { timeout: "60 seconds" })("an attempt that was never reco
 
   it.effect("is made before a process exits that was about to lease it", () =>
     Effect.gen(function* () {
+      const handle = newHandle("linus")
       const receiver = yield* Effect.acquireRelease(
         Effect.promise(() => startReceiver()),
         ({ stop }) => Effect.promise(stop),
@@ -197,9 +201,9 @@ layer(sharedServices, { timeout: "60 seconds" })("an attempt that was never reco
       const org_id = yield* makeOrg
       const [webhook_id, delivery_id] = [yield* makeUuidV7, yield* makeUuidV7]
       yield* Effect.gen(function* () {
-        const actor = (yield* Identities).of("linus")
-        yield* ask(actor.Create({ org_id, identity_id: yield* makeUuidV7, handle: "linus" }))
-        yield* waitUntil(status("linus"), (found) => found === "ready")
+        const actor = (yield* Identities).of(handle)
+        yield* ask(actor.Create({ org_id, identity_id: yield* makeUuidV7, handle }))
+        yield* waitUntil(status(handle), (found) => found === "ready")
         const webhook = { org_id, webhook_id, url: receiver.url, event_types: ["*"], description: null }
         yield* ask(actor.RegisterWebhook(webhook))
         yield* ask(actor.TestWebhook({ org_id, webhook_id, delivery_id, event_id: delivery_id }))
@@ -214,7 +218,7 @@ layer(sharedServices, { timeout: "60 seconds" })("an attempt that was never reco
       const shutdown = yield* sql.withTransaction(
         Effect.gen(function* () {
           yield* sql`lock table signing_secret in access exclusive mode`
-          yield* ask(Context.get(context, Identities).of("linus").Work(undefined, { discard: true }))
+          yield* ask(Context.get(context, Identities).of(handle).Work(undefined, { discard: true }))
           yield* waitUntil(leaseWaits, (rows) => rows.length > 0, 0)
           const leaving = yield* Effect.forkIn(Scope.close(scope, Exit.void), yield* Effect.scope)
           // Gives the shutdown time to interrupt its fibers while the statement is still running.
@@ -230,13 +234,14 @@ layer(sharedServices, { timeout: "60 seconds" })("an attempt that was never reco
 
   it.effect("ends the delivery of a Webhook that was disabled meanwhile", () =>
     Effect.gen(function* () {
+      const handle = newHandle("dora")
       const org_id = yield* makeOrg
       const [webhook_id, delivery_id] = [yield* makeUuidV7, yield* makeUuidV7]
       const sql = yield* Writes
       yield* Effect.gen(function* () {
-        const actor = (yield* Identities).of("dora")
-        yield* ask(actor.Create({ org_id, identity_id: yield* makeUuidV7, handle: "dora" }))
-        yield* waitUntil(status("dora"), (found) => found === "ready")
+        const actor = (yield* Identities).of(handle)
+        yield* ask(actor.Create({ org_id, identity_id: yield* makeUuidV7, handle }))
+        yield* waitUntil(status(handle), (found) => found === "ready")
         const webhook = { org_id, webhook_id, url: "http://127.0.0.1:9/", event_types: ["*"], description: null }
         yield* ask(actor.RegisterWebhook(webhook))
       }).pipe(Effect.provide(actorProcess()))
@@ -246,7 +251,7 @@ layer(sharedServices, { timeout: "60 seconds" })("an attempt that was never reco
         with raised as (
           insert into event (id, org_id, identity_id, handle, type, data, created_at)
           select ${delivery_id}::uuid, org_id, id, handle, 'mail.stopped', '{}', ${at}::timestamptz from identity
-          where canonical = 'dora' returning id, identity_id, type
+          where canonical = ${handle} returning id, identity_id, type
         )
         insert into delivery (id, webhook_id, identity_id, event_id, event_type, status, attempt_started_at,
                               next_attempt_at, created_at)
