@@ -125,7 +125,7 @@ const make = Effect.gen(function* () {
       const started = yield* orUnavailable(find(sql`s.code_hash = ${codeHash}::bytea`))
       return { code, signIn: started ?? (yield* new NotFound({ detail: "The Identity does not exist." })) }
     }
-    yield* permitted(sql, subject, caller, note, now, sql`true`, {
+    const request = permitted(sql, subject, caller, note, now, sql`true`, {
       after: sql`,
         made as (
           ${insert("awaiting_approval", null, Timing.approvalMillis)}
@@ -136,6 +136,9 @@ const make = Effect.gen(function* () {
         ),
         ${raise(changeBy(sql, subject, by, now), "made", "identity.sign_in_requested", aboutEvent(sql))}`,
     })
+    // The requests of an Identity are made one after another, so that the count is exact and none is made twice.
+    const lock = sql`select from identity where id = ${subject.id}::uuid for no key update`
+    yield* orUnavailable(sql.withTransaction(Effect.andThen(lock, request)))
     const waiting = yield* orUnavailable(find(open))
     if (waiting === undefined) {
       return yield* new Conflict({
