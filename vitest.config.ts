@@ -13,6 +13,7 @@ export default defineConfig({
     exclude: [...configDefaults.exclude, ...(process.env["SVC_TESTS"] === "quick" ? slow() : [])],
     reporters: ["default", "./test/harness/Skipped.ts"],
     globalSetup: "./test/harness/GlobalSetup.ts",
+    setupFiles: "./test/harness/BeforeFile.ts",
     // Longer than `patience`, so that a condition that is not met is reported before the test times out.
     testTimeout: 300_000,
     hookTimeout: 300_000,

@@ -6,7 +6,7 @@ import { promisify } from "node:util"
 import { createClient } from "@agent-identity/sdk"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { signUp } from "./harness/Client.ts"
-import { startService, type TestService } from "./harness/Service.ts"
+import { sharedService, type TestService } from "./harness/Service.ts"
 
 const execFile = promisify(execFileCallback)
 const folder = path.join(import.meta.dirname, "..", "examples")
@@ -21,11 +21,10 @@ const isInstalled = (name: string) => {
 let service: TestService
 let session: string
 beforeAll(async () => {
-  service = await startService()
+  service = await sharedService()
   session = (await signUp(service.base)).session
 })
 afterAll(async () => {
-  await service.stop()
   const missing = examples.filter((name) => !isInstalled(name))
   if (missing.length > 0) console.log(missing.map((name) => `npm install --prefix examples/${name}`).join("\n"))
 })

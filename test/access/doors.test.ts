@@ -2,22 +2,21 @@
 import { readFileSync } from "node:fs"
 import { connectTunnel, TunnelRefused } from "@svc/tunnel-edge/agent/Agent"
 import { scopeNames } from "@svc/domain/ScopeTable"
-import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { beforeAll, describe, expect, it } from "vitest"
 import { page } from "../../scripts/scopes.ts"
 import { call, makeIdentity, signUp } from "../harness/Client.ts"
 import { ImapClient } from "../harness/Imap.ts"
 import { converse } from "../harness/Mail.ts"
-import { eventually, startService, type TestService } from "../harness/Service.ts"
+import { eventually, sharedService, type TestService } from "../harness/Service.ts"
 
 let service: TestService
 let session: string
 let ada: Awaited<ReturnType<typeof makeIdentity>>
 beforeAll(async () => {
-  service = await startService()
+  service = await sharedService()
   session = (await signUp(service.base)).session
   ada = await makeIdentity(service.base, session)
 })
-afterAll(() => service.stop())
 
 const scopes = [...scopeNames]
 const keyWith = async (rights: object): Promise<string> => {

@@ -1,13 +1,12 @@
 /** DNS rebinding: a site that resolves its own name to this machine must not read responses of a service in development. */
 import { request } from "node:http"
-import { afterAll, beforeAll, expect, it } from "vitest"
-import { startService, type TestService } from "../harness/Service.ts"
+import { beforeAll, expect, it } from "vitest"
+import { sharedService, type TestService } from "../harness/Service.ts"
 
 let service: TestService
 beforeAll(async () => {
-  service = await startService()
+  service = await sharedService()
 })
-afterAll(() => service.stop())
 
 const post = (host: string, path: string, type: string, body: string, from: object = { origin: `http://${host}` }) =>
   new Promise<string>((resolve, reject) => {

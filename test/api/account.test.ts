@@ -1,9 +1,9 @@
 import { unzipSync } from "fflate"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { call, makeIdentity, signUp } from "../harness/Client.ts"
-import { eventually, startService, type TestService } from "../harness/Service.ts"
+import { eventually, startService, type OwnService } from "../harness/Service.ts"
 
-let service: TestService
+let service: OwnService
 const ownTerms = "https://operator.example/terms"
 beforeAll(async () => {
   service = await startService({ env: { SVC_TOS_URL: ownTerms } })

@@ -9,7 +9,7 @@ import { document } from "@svc/api/openapi/Document"
 import openapiTS, { astToString } from "openapi-typescript"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { makeIdentity, signUp } from "../harness/Client.ts"
-import { startService, type TestService } from "../harness/Service.ts"
+import { sharedService, type TestService } from "../harness/Service.ts"
 
 const run = promisify(execFile)
 const root = path.join(import.meta.dirname, "..", "..")
@@ -51,12 +51,11 @@ beforeAll(async () => {
       files: ["fetch.ts", "sdk.ts"],
     }),
   )
-  service = await startService()
+  service = await sharedService()
   session = (await signUp(service.base)).session
   handle = (await makeIdentity(service.base, session)).handle
 })
 afterAll(async () => {
-  await service.stop()
   rmSync(directory, { recursive: true, force: true })
 })
 

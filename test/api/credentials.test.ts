@@ -8,9 +8,9 @@ import { scopeNames } from "@svc/domain/ScopeTable"
 import * as fc from "fast-check"
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest"
 import { type ApiResponse, call, makeIdentity, signUp } from "../harness/Client.ts"
-import { startService, type TestService } from "../harness/Service.ts"
+import { startService, type OwnService } from "../harness/Service.ts"
 
-let service: TestService
+let service: OwnService
 let session: string
 let handle: string
 let identityKey: string

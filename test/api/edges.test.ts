@@ -4,10 +4,10 @@
  */
 import { exampleOf } from "@svc/api/openapi/Examples"
 import { document } from "@svc/api/openapi/Document"
-import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { beforeAll, describe, expect, it } from "vitest"
 import { type ApiResponse, call, makeIdentity, signUp } from "../harness/Client.ts"
 import { send } from "../harness/Mail.ts"
-import { eventually, startService, type TestService } from "../harness/Service.ts"
+import { eventually, sharedService, type TestService } from "../harness/Service.ts"
 import { type Operation, operations, pathOf } from "./Operations.ts"
 
 let service: TestService
@@ -16,7 +16,7 @@ let handle: string
 /** A message that is not the newest one, so that a wait for later messages returns immediately. */
 let former: string
 beforeAll(async () => {
-  service = await startService()
+  service = await sharedService()
   session = (await signUp(service.base)).session
   handle = (await makeIdentity(service.base, session)).handle
   for (const subject of ["one", "two", "three"])
@@ -27,7 +27,6 @@ beforeAll(async () => {
   )
   former = body.messages[2].id
 })
-afterAll(() => service.stop())
 
 type Json = Record<string, any>
 const named = (ref: string): Json => document["components"].schemas[ref.split("/").at(-1)!]

@@ -3,10 +3,10 @@
  * of the test that has it.
  */
 import { document } from "@svc/api/openapi/Document"
-import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { beforeAll, describe, expect, it } from "vitest"
 import { call, makeIdentity } from "../harness/Client.ts"
 import { send } from "../harness/Mail.ts"
-import { eventually, startService, type TestService } from "../harness/Service.ts"
+import { eventually, sharedService, type TestService } from "../harness/Service.ts"
 import { type AccountResources, createAccount } from "./AccountResources.ts"
 import { operations } from "./Operations.ts"
 
@@ -14,11 +14,10 @@ let service: TestService
 let own: AccountResources
 let at: string
 beforeAll(async () => {
-  service = await startService()
+  service = await sharedService()
   own = await createAccount(service)
   at = `/api/identities/${own.handle}`
 })
-afterAll(() => service.stop())
 
 type Json = any
 

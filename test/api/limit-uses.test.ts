@@ -2,9 +2,9 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { call, makeIdentity, signUp } from "../harness/Client.ts"
 import { send } from "../harness/Mail.ts"
-import { eventually, startService, type TestService } from "../harness/Service.ts"
+import { eventually, startService, type OwnService } from "../harness/Service.ts"
 
-let service: TestService
+let service: OwnService
 beforeAll(async () => {
   service = await startService({
     env: {

@@ -2,9 +2,9 @@ import { resolve } from "@svc/api/limits/ClientAddress"
 import ipaddr from "ipaddr.js"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { type ApiResponse, call, newHandle } from "../harness/Client.ts"
-import { eventually, startService, type TestService } from "../harness/Service.ts"
+import { eventually, startService, type OwnService } from "../harness/Service.ts"
 
-let service: TestService
+let service: OwnService
 beforeAll(async () => {
   service = await startService({
     env: {

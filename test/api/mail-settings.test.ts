@@ -1,20 +1,19 @@
-import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { beforeAll, describe, expect, it } from "vitest"
 import { call, makeIdentity, signUp } from "../harness/Client.ts"
 import { send } from "../harness/Mail.ts"
-import { eventually, startService, type TestService } from "../harness/Service.ts"
+import { eventually, sharedService, type TestService } from "../harness/Service.ts"
 
 let service: TestService
 let owner: Awaited<ReturnType<typeof signUp>>
 let handle: string
 let key: string
 beforeAll(async () => {
-  service = await startService()
+  service = await sharedService()
   owner = await signUp(service.base)
   const made = await makeIdentity(service.base, owner.session)
   handle = made.handle
   key = made.secrets.identity_key
 })
-afterAll(() => service.stop())
 
 const at = (
   method: string,

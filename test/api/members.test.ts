@@ -4,9 +4,9 @@
  */
 import { document } from "@svc/api/openapi/Document"
 import { decodeJwt, decodeProtectedHeader } from "jose"
-import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { beforeAll, describe, expect, it } from "vitest"
 import { call } from "../harness/Client.ts"
-import { startService, type TestService } from "../harness/Service.ts"
+import { sharedService, type TestService } from "../harness/Service.ts"
 import { type AccountResources, createAccount } from "./AccountResources.ts"
 import { operations } from "./Operations.ts"
 
@@ -14,11 +14,10 @@ let service: TestService
 let own: AccountResources
 let at: string
 beforeAll(async () => {
-  service = await startService()
+  service = await sharedService()
   own = await createAccount(service)
   at = `/api/identities/${own.handle}`
 })
-afterAll(() => service.stop())
 
 type Json = any
 

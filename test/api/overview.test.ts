@@ -3,9 +3,9 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { call, makeIdentity, signUp } from "../harness/Client.ts"
 import { send } from "../harness/Mail.ts"
 import { insertSignIn } from "../harness/SignIns.ts"
-import { eventually, startService, type TestService } from "../harness/Service.ts"
+import { eventually, startService, type OwnService } from "../harness/Service.ts"
 
-let service: TestService
+let service: OwnService
 let session = ""
 let ada: Awaited<ReturnType<typeof makeIdentity>>
 let bob: Awaited<ReturnType<typeof makeIdentity>>

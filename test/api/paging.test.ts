@@ -1,9 +1,9 @@
 /** Every list can be read page by page to its end and returns each entry once. */
 import { document } from "@svc/api/openapi/Document"
-import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { beforeAll, describe, expect, it } from "vitest"
 import { call, makeIdentity, signUp } from "../harness/Client.ts"
 import { startReceiver } from "../harness/Receiver.ts"
-import { startService, type TestService } from "../harness/Service.ts"
+import { sharedService, type TestService } from "../harness/Service.ts"
 import { mcp } from "../oauth/Consent.ts"
 import { operations } from "./Operations.ts"
 
@@ -13,7 +13,7 @@ let token: string
 let handle: string
 let webhook: string
 beforeAll(async () => {
-  service = await startService()
+  service = await sharedService()
   token = (await signUp(service.base)).session
   const made = []
   for (let i = 0; i < many; i++) made.push(await makeIdentity(service.base, token))
@@ -61,7 +61,6 @@ beforeAll(async () => {
   )
   await receiver.stop()
 })
-afterAll(() => service.stop())
 
 type List = readonly [name: string, path: () => string, member: string, keyOf: (entry: any) => string, length: number]
 const below = (rest: string) => () => `/api/identities/${handle}/${rest}`

@@ -1,8 +1,8 @@
 import { document } from "@svc/api/openapi/Document"
 import { table } from "@svc/domain/problems/Table"
-import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { beforeAll, describe, expect, it } from "vitest"
 import { type ApiResponse, call, makeIdentity, signUp } from "../harness/Client.ts"
-import { startService, type TestService } from "../harness/Service.ts"
+import { sharedService, type TestService } from "../harness/Service.ts"
 import { type Operation, operations, pathOf } from "./Operations.ts"
 
 let service: TestService
@@ -10,13 +10,12 @@ let session: string
 let handle: string
 let identityKey: string
 beforeAll(async () => {
-  service = await startService()
+  service = await sharedService()
   session = (await signUp(service.base)).session
   const made = await makeIdentity(service.base, session)
   handle = made.handle
   identityKey = made.secrets.identity_key
 })
-afterAll(() => service.stop())
 
 describe("Every refusal is a problem", () => {
   const refusals: ReadonlyArray<readonly [string, () => Promise<ApiResponse>, number, string]> = [

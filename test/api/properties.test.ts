@@ -1,19 +1,18 @@
 import { Schema } from "effect"
 import * as fc from "fast-check"
-import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { beforeAll, describe, expect, it } from "vitest"
 import { call, makeIdentity, signUp } from "../harness/Client.ts"
-import { startService, type TestService } from "../harness/Service.ts"
+import { sharedService, type TestService } from "../harness/Service.ts"
 import { type Operation, operations, pathOf } from "./Operations.ts"
 
 let service: TestService
 let session: string
 let handle: string
 beforeAll(async () => {
-  service = await startService()
+  service = await sharedService()
   session = (await signUp(service.base)).session
   handle = (await makeIdentity(service.base, session)).handle
 })
-afterAll(() => service.stop())
 
 const send = (operation: Operation, body: unknown, path = pathOf(operation, handle), headers = {}) =>
   call(service.base, operation.method, path, {

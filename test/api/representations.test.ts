@@ -4,11 +4,11 @@
 import { document } from "@svc/api/openapi/Document"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { call } from "../harness/Client.ts"
-import { eventually, startService, type TestService } from "../harness/Service.ts"
+import { eventually, startService, type OwnService } from "../harness/Service.ts"
 import { createAccount, type AccountResources, pathTo } from "./AccountResources.ts"
 import { type Operation, operations } from "./Operations.ts"
 
-let service: TestService
+let service: OwnService
 let own: AccountResources
 beforeAll(async () => {
   service = await startService()

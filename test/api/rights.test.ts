@@ -11,9 +11,9 @@ import { identityEventTypes, lacksToReceive } from "@svc/domain/events/Event"
 import { endpoints, isScope, scopeNames } from "@svc/domain/ScopeTable"
 import { Context, Result } from "effect"
 import * as fc from "fast-check"
-import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { beforeAll, describe, expect, it } from "vitest"
 import { call, makeIdentity, signUp } from "../harness/Client.ts"
-import { startService, type TestService } from "../harness/Service.ts"
+import { sharedService, type TestService } from "../harness/Service.ts"
 
 let service: TestService
 let session: string
@@ -21,13 +21,12 @@ let handle: string
 let secrets: Record<string, any>
 let webhookId: string
 beforeAll(async () => {
-  service = await startService()
+  service = await sharedService()
   session = (await signUp(service.base)).session
   ;({ handle, secrets } = await makeIdentity(service.base, session))
   const hook = { url: "https://example.org/hook", event_types: ["webhook.failed"] }
   webhookId = (await call(service.base, "POST", at("/webhooks"), { token: session, body: hook })).body.id
 })
-afterAll(() => service.stop())
 
 /** Rights are checked before the resource is read, so these resources need not exist. */
 const grantId = "0199d3c0-5e0f-7c4e-9b1a-3f2d6c8e4a10"

@@ -4,10 +4,10 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { tools } from "@svc/api/mcp/Tools"
 import { page, renewed } from "../../scripts/scopes.ts"
 import { type ApiResponse, call, makeIdentity, signUp } from "../harness/Client.ts"
-import { startService, type TestService } from "../harness/Service.ts"
+import { startService, type OwnService } from "../harness/Service.ts"
 import { rows } from "./Manifest.ts"
 
-let service: TestService
+let service: OwnService
 let session: string
 let ada: Awaited<ReturnType<typeof makeIdentity>>
 

@@ -2,19 +2,18 @@ import * as ResourceChanges from "@svc/api/events/ResourceChanges"
 import { ChangeFeed } from "@svc/cluster/feed/ChangeFeed"
 import { scopesOf } from "@svc/domain/account/Scope"
 import { Effect, Stream } from "effect"
-import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { beforeAll, describe, expect, it } from "vitest"
 import { call, makeIdentity, signUp } from "../harness/Client.ts"
-import { eventually, startService, type TestService } from "../harness/Service.ts"
+import { eventually, sharedService, type TestService } from "../harness/Service.ts"
 
 let service: TestService
 let session: string
 let ada: Awaited<ReturnType<typeof makeIdentity>>
 beforeAll(async () => {
-  service = await startService()
+  service = await sharedService()
   session = (await signUp(service.base)).session
   ada = await makeIdentity(service.base, session)
 })
-afterAll(() => service.stop())
 
 /** Opens a stream of Server-Sent Events and collects its Events. */
 const listen = async (path: string, token: string, headers: Record<string, string> = {}) => {

@@ -2,9 +2,9 @@
  * Tenant isolation: every operation is called with names of resources, including sub-resources, of another Org or another Identity. The
  * response must be the same as for resources that do not exist.
  */
-import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { beforeAll, describe, expect, it } from "vitest"
 import { type ApiResponse, call, signUp } from "../harness/Client.ts"
-import { startService, type TestService } from "../harness/Service.ts"
+import { sharedService, type TestService } from "../harness/Service.ts"
 import {
   createAccount,
   type AccountResources,
@@ -23,13 +23,12 @@ let eve: AccountResources
 let began = 0
 beforeAll(async () => {
   began = Date.now() - 1_000
-  service = await startService()
+  service = await sharedService()
   const owner = await signUp(service.base)
   ada = await createResources(service, owner)
   bob = await createResources(service, owner)
   eve = await createAccount(service)
 })
-afterAll(() => service.stop())
 
 /** Returns true for public operations, and for operations whose names are not owned by an account. */
 const isOfEverybody = ({ id, access }: Operation) =>

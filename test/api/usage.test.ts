@@ -1,7 +1,7 @@
 /** `GET /api/usage` over HTTP: spans, refusals, and whose usage a credential reads. */
-import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { beforeAll, describe, expect, it } from "vitest"
 import { call, makeIdentity, signUp } from "../harness/Client.ts"
-import { startService, type TestService } from "../harness/Service.ts"
+import { sharedService, type TestService } from "../harness/Service.ts"
 
 let service: TestService
 let session = ""
@@ -9,7 +9,7 @@ let ada: Awaited<ReturnType<typeof makeIdentity>>
 let bob: Awaited<ReturnType<typeof makeIdentity>>
 
 beforeAll(async () => {
-  service = await startService()
+  service = await sharedService()
   session = (await signUp(service.base)).session
   ada = await makeIdentity(service.base, session)
   bob = await makeIdentity(service.base, session)
@@ -23,7 +23,6 @@ beforeAll(async () => {
       where i.handle = ${ada.handle} returning 1`,
   )
 })
-afterAll(() => service.stop())
 
 const read = (query: string, token = session) => call(service.base, "GET", `/api/usage?${query}`, { token })
 const march = "from=2026-03-01&to=2026-03-31"

@@ -1,19 +1,18 @@
 import { Effect, Schedule } from "effect"
-import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { beforeAll, describe, expect, it } from "vitest"
 import { call, makeIdentity, signUp } from "../harness/Client.ts"
-import { eventually, startService, type TestService } from "../harness/Service.ts"
+import { eventually, sharedService, type TestService } from "../harness/Service.ts"
 
 let service: TestService
 let session: string
 let ada: Awaited<ReturnType<typeof makeIdentity>>
 let bob: Awaited<ReturnType<typeof makeIdentity>>
 beforeAll(async () => {
-  service = await startService()
+  service = await sharedService()
   session = (await signUp(service.base)).session
   ada = await makeIdentity(service.base, session)
   bob = await makeIdentity(service.base, session)
 })
-afterAll(() => service.stop())
 
 const put = (name: string, body: unknown, token = session, query = "", headers: Record<string, string> = {}) =>
   call(service.base, "PUT", `/api/vault/secrets/${name}${query}`, { token, body, headers })

@@ -1,7 +1,7 @@
 import { newestVersion } from "@svc/domain/Versions"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { call, makeIdentity, signUp } from "../harness/Client.ts"
-import { startService, type TestService } from "../harness/Service.ts"
+import { startService, type OwnService } from "../harness/Service.ts"
 
 /** Exists only in this test: the name of a card was `title` before, and the state of sign-up was a boolean. */
 const [first, second, third] = ["2026-01-01", "2026-02-02", "2026-03-03"]
@@ -37,7 +37,7 @@ const versions = [
   },
 ] as const
 
-let service: TestService
+let service: OwnService
 let session: string
 let admin: string
 let key: string

@@ -8,14 +8,14 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { call, makeIdentity, signUp } from "../harness/Client.ts"
 import { ImapClient } from "../harness/Imap.ts"
 import { converse } from "../harness/Mail.ts"
-import { startService, type TestService } from "../harness/Service.ts"
+import { startService, type OwnService } from "../harness/Service.ts"
 import { type Expected, expectedOf, hashOf } from "./Expected.ts"
 import { recordHttp, recordTcp } from "./Recorder.ts"
 
 const rounds = Number(process.env["AUDIT_ROUNDS"] ?? 120)
 const programRounds = Math.max(4, Math.floor(rounds / 40))
 
-let service: TestService
+let service: OwnService
 let session: string
 let http: Awaited<ReturnType<typeof recordHttp>>
 let imap: Awaited<ReturnType<typeof recordTcp>>

@@ -2,9 +2,9 @@
 import { planOf } from "@svc/api/audit/AuditedOperations"
 import { Api } from "@svc/domain/Api"
 import { auditSentence, groups, phrases, type DescribedRecord } from "@svc/domain/audit/AuditSentences"
-import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { beforeAll, describe, expect, it } from "vitest"
 import { call, signUp } from "../harness/Client.ts"
-import { eventually, startService, type TestService } from "../harness/Service.ts"
+import { eventually, sharedService, type TestService } from "../harness/Service.ts"
 
 const languages = ["en", "de", "fr"] as const
 const record = (part: Partial<DescribedRecord>): DescribedRecord => ({
@@ -107,8 +107,7 @@ describe("an audit sentence", () => {
 
 describe("a record of the log", () => {
   let service: TestService
-  beforeAll(async () => void (service = await startService()))
-  afterAll(() => service.stop())
+  beforeAll(async () => void (service = await sharedService()))
 
   it("contains the name of a revoked key", async () => {
     const { session } = await signUp(service.base)

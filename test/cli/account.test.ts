@@ -5,7 +5,7 @@ import * as path from "node:path"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { call, makeIdentity, newHandle, signUp } from "../harness/Client.ts"
 import { runHere } from "../harness/Commands.ts"
-import { eventually, startService, type TestService } from "../harness/Service.ts"
+import { eventually, sharedService, type TestService } from "../harness/Service.ts"
 import { browser, obtainTokens, mcp, registerClient } from "../oauth/Consent.ts"
 
 const here = "http://localhost:4711/callback"
@@ -14,13 +14,12 @@ let session: string
 let key: string
 let home: string
 beforeAll(async () => {
-  service = await startService()
+  service = await sharedService()
   session = (await signUp(service.base)).session
   key = (await call(service.base, "POST", "/api/keys", { token: session, body: { name: "terminal" } })).body.key
   home = mkdtempSync(path.join(os.tmpdir(), "svc-home-"))
 })
 afterAll(async () => {
-  await service.stop()
   rmSync(home, { recursive: true, force: true })
 })
 

@@ -8,7 +8,7 @@ import { pretty } from "@svc/cli/tools/Print"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { call, makeIdentity, signUp } from "../harness/Client.ts"
 import { runHere } from "../harness/Commands.ts"
-import { eventually, startService, type TestService } from "../harness/Service.ts"
+import { eventually, sharedService, type TestService } from "../harness/Service.ts"
 
 // oxlint-disable-next-line typescript/no-explicit-any -- JSON Schema
 type Json = any
@@ -20,7 +20,7 @@ let ada: Awaited<ReturnType<typeof makeIdentity>>
 let bob: Awaited<ReturnType<typeof makeIdentity>>
 beforeAll(async () => {
   home = mkdtempSync(path.join(tmpdir(), "svc-answers-"))
-  service = await startService()
+  service = await sharedService()
   session = (await signUp(service.base)).session
   ada = await makeIdentity(service.base, session)
   bob = await makeIdentity(service.base, session)
@@ -29,7 +29,6 @@ beforeAll(async () => {
 })
 afterAll(async () => {
   rmSync(home, { recursive: true, force: true })
-  await service.stop()
 })
 
 const svc = (...words: ReadonlyArray<string>) =>

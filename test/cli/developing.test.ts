@@ -6,7 +6,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { call, makeIdentity, newHandle, signUp } from "../harness/Client.ts"
 import { runHere } from "../harness/Commands.ts"
 import { startReceiver } from "../harness/Receiver.ts"
-import { eventually, startService, type TestService } from "../harness/Service.ts"
+import { eventually, sharedService, type TestService } from "../harness/Service.ts"
 import { runSvc, startSvc } from "../harness/Svc.ts"
 
 let home: string
@@ -21,12 +21,11 @@ describe("svc listen and svc trigger", () => {
   let key: string
   let ada: Awaited<ReturnType<typeof makeIdentity>>
   beforeAll(async () => {
-    service = await startService()
+    service = await sharedService()
     session = (await signUp(service.base)).session
     key = (await call(service.base, "POST", "/api/keys", { token: session, body: { name: "terminal" } })).body.key
     ada = await makeIdentity(service.base, session)
   })
-  afterAll(() => service.stop())
 
   const around = () => ({ home, env: { SVC_KEY: key, SVC_API_URL: service.base } })
 

@@ -10,19 +10,18 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { call, makeIdentity, newHandle, signUp } from "../harness/Client.ts"
 import { runHere } from "../harness/Commands.ts"
 import { fetchPublic } from "../harness/Public.ts"
-import { eventually, startService, type TestService } from "../harness/Service.ts"
+import { eventually, sharedService, type TestService } from "../harness/Service.ts"
 import { environment, program, startSvc } from "../harness/Svc.ts"
 
 let service: TestService
 let session: string
 let home: string
 beforeAll(async () => {
-  service = await startService()
+  service = await sharedService()
   session = (await signUp(service.base)).session
   home = mkdtempSync(path.join(os.tmpdir(), "svc-home-"))
 })
 afterAll(async () => {
-  await service.stop()
   rmSync(home, { recursive: true, force: true })
 })
 

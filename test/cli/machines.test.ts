@@ -7,7 +7,7 @@ import * as path from "node:path"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { call, makeIdentity, newHandle, signUp } from "../harness/Client.ts"
 import { runHere } from "../harness/Commands.ts"
-import { startService, type TestService } from "../harness/Service.ts"
+import { sharedService, type TestService } from "../harness/Service.ts"
 import { environment, program } from "../harness/Svc.ts"
 
 let service: TestService
@@ -16,13 +16,12 @@ let home: string
 let handle: string
 beforeAll(async () => {
   home = mkdtempSync(path.join(os.tmpdir(), "svc-machines-"))
-  service = await startService()
+  service = await sharedService()
   session = (await signUp(service.base)).session
   handle = (await makeIdentity(service.base, session)).handle
 })
 afterAll(async () => {
   rmSync(home, { recursive: true, force: true })
-  await service.stop()
 })
 
 const around = () => ({ home, env: { SVC_API_URL: service.base, SVC_KEY: session } })

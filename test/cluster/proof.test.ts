@@ -4,10 +4,10 @@ import { connect } from "node:tls"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { makeIdentity, signUp } from "../harness/Client.ts"
 import { deploy } from "../harness/Deployment.ts"
-import { eventually, startService, type TestService } from "../harness/Service.ts"
+import { eventually, startService, type OwnService } from "../harness/Service.ts"
 
 const masterKey = Buffer.alloc(32, 7)
-let service: TestService
+let service: OwnService
 let port: number
 beforeAll(async () => {
   service = await startService({ env: { SVC_MASTER_KEY: masterKey.toString("base64") } })

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { closeContexts, openBrowser } from "../harness/Browser.ts"
 import { call, makeIdentity, signUp } from "../harness/Client.ts"
 import { startReceiver } from "../harness/Receiver.ts"
-import { eventually, startService, type TestService } from "../harness/Service.ts"
+import { eventually, sharedService, type TestService } from "../harness/Service.ts"
 import { type MastodonServer, startServer } from "./mastodon/Server.ts"
 import { has } from "../harness/Programs.ts"
 
@@ -12,13 +12,12 @@ let server: MastodonServer
 let owner: Awaited<ReturnType<typeof signUp>>
 
 beforeAll(async () => {
-  service = await startService()
+  service = await sharedService()
   server = await startServer()
   owner = await signUp(service.base)
 })
 afterAll(async () => {
   await server.stop()
-  await service.stop()
 })
 
 const at = (handle: string, rest = "") => `/api/identities/${handle}/connectors${rest}`

@@ -34,7 +34,7 @@ describe.skipIf(!has("chromium"))("Approval in the console", () => {
     return { handle, asks }
   }
   const approveButton = (page: Page) => page.getByRole("button", { name: "Approve and send" })
-  const sentBy = (handle: string) => mail.relay.taken.filter(({ raw }) => raw.includes(`From: ${handle}@`))
+  const sentBy = (handle: string) => mail.taken().filter(({ raw }) => raw.includes(`From: ${handle}@`))
 
   it("decides only on the page that shows the whole message", async () => {
     const { handle, asks } = await agent()

@@ -136,7 +136,7 @@ describe.skipIf(!has("chromium"))("The composer", () => {
     await sendNow(page)
     await page.waitForURL("**/mail/msg_*")
     await mail.delivered("undo@example.org")
-    expect(mail.relay.taken.filter(({ to }) => to.includes("undo@example.org"))).toHaveLength(1)
+    expect(mail.taken().filter(({ to }) => to.includes("undo@example.org"))).toHaveLength(1)
     await context.close()
   })
 
@@ -278,7 +278,7 @@ describe.skipIf(!has("chromium"))("The composer", () => {
     await sendNow(page)
     await page.waitForURL("**/mail/msg_*")
     await page.getByRole("region", { name: "Delivery" }).getByText("delivered").waitFor()
-    expect(mail.relay.taken.filter(({ to }) => to.includes("held@example.org"))).toHaveLength(1)
+    expect(mail.taken().filter(({ to }) => to.includes("held@example.org"))).toHaveLength(1)
     await context.close()
   })
 })

@@ -65,7 +65,7 @@ describe.skipIf(!has("chromium"))("Mail in the console", () => {
 
     await page.waitForURL("**/mail/msg_*")
     await page.getByRole("region", { name: "Delivery" }).getByText("delivered").waitFor()
-    const answer = mail.relay.taken.find(({ to }) => to.includes("grace@example.org"))!
+    const answer = mail.taken().find(({ to }) => to.includes("grace@example.org"))!
     expect(answer.raw).toMatch(/It is\.[\s\S]*> Is section 3 right\?/)
     expect(answer.raw).toMatch(/^In-Reply-To: </m)
     // Both messages are in one conversation, and no draft is left.

@@ -2,19 +2,18 @@
 import type { Addresses } from "@svc/domain/Addresses"
 import { remember, withSession } from "@svc/api/account/ConsoleSession"
 import { Cookies, HttpServerRequest, HttpServerResponse } from "effect/http"
-import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { beforeAll, describe, expect, it } from "vitest"
 import { buildConsole } from "../harness/Console.ts"
 import { call, signUp } from "../harness/Client.ts"
-import { startService, type TestService } from "../harness/Service.ts"
+import { sharedService, type TestService } from "../harness/Service.ts"
 
 let service: TestService
 let cookie: string
 beforeAll(async () => {
   buildConsole()
-  service = await startService()
+  service = await sharedService()
   cookie = `svc_session=${(await signUp(service.base)).session}`
 })
-afterAll(() => service.stop())
 
 const status = async (method: string, path: string, headers: Record<string, string>, body?: unknown) =>
   (await call(service.base, method, path, { headers, ...(body === undefined ? {} : { body }) })).status

@@ -6,11 +6,11 @@ import * as os from "node:os"
 import * as path from "node:path"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { freePort } from "../harness/Ports.ts"
-import { startService, type TestService } from "../harness/Service.ts"
+import { startService, type OwnService } from "../harness/Service.ts"
 
 const root = path.join(import.meta.dirname, "..", "..")
 const home = mkdtempSync(path.join(os.tmpdir(), "svc-first-calls-"))
-let service: TestService
+let service: OwnService
 beforeAll(async () => {
   service = await startService()
 })

@@ -12,7 +12,7 @@ import { check } from "@svc/domain/handles/Handle"
 import { call, makeIdentity, newHandle, signUp } from "../harness/Client.ts"
 import { freePort } from "../harness/Ports.ts"
 import { has } from "../harness/Programs.ts"
-import { eventually, startService, type TestService } from "../harness/Service.ts"
+import { eventually, sharedService, type TestService } from "../harness/Service.ts"
 
 const root = path.join(import.meta.dirname, "..", "..")
 const docs = path.join(root, "docs")
@@ -85,7 +85,7 @@ const runs = pages.flatMap((page) => {
 let service: TestService
 let folder: string
 beforeAll(async () => {
-  service = await startService()
+  service = await sharedService()
   // Programs find the SDK from here.
   mkdirSync(path.join(root, "node_modules", ".cache"), { recursive: true })
   folder = mkdtempSync(path.join(root, "node_modules", ".cache", "guides-"))
@@ -107,7 +107,6 @@ registerHooks({
   )
 })
 afterAll(async () => {
-  await service.stop()
   rmSync(folder, { recursive: true, force: true })
 })
 

@@ -8,7 +8,7 @@ import { plainPage } from "@svc/api/documents/PlainPage"
 import type { AddressBook } from "@svc/domain/Addresses"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { call, signUp } from "../harness/Client.ts"
-import { startService, type TestService } from "../harness/Service.ts"
+import { startService, type OwnService } from "../harness/Service.ts"
 
 /** Returns the anchor of a heading, as code hosts and the site make it. */
 const anchorOf = (heading: string) =>
@@ -25,7 +25,7 @@ const names = globSync("**/*.md", { cwd: path.join(root, "docs") }).map((file) =
 )
 const addressOf = (name: string) => `/docs/${name === "README" ? "" : name}`
 
-let service: TestService
+let service: OwnService
 beforeAll(async () => {
   // Builds the site if a page changed.
   execFileSync(process.execPath, [path.join(root, "packages", "site", "build.ts")])

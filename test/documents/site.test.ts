@@ -4,10 +4,10 @@ import { createRequire } from "node:module"
 import { readFileSync } from "node:fs"
 import * as path from "node:path"
 import type { Browser, Page } from "playwright-core"
-import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { beforeAll, describe, expect, it } from "vitest"
 import { openBrowser } from "../harness/Browser.ts"
 import { has } from "../harness/Programs.ts"
-import { startService, type TestService } from "../harness/Service.ts"
+import { sharedService, type TestService } from "../harness/Service.ts"
 
 const root = path.join(import.meta.dirname, "..", "..")
 const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8")
@@ -17,10 +17,9 @@ describe.skipIf(!has("chromium"))("Documentation site", () => {
   let browser: Browser
   beforeAll(async () => {
     execFileSync(process.execPath, [path.join(root, "packages", "site", "build.ts")])
-    service = await startService()
+    service = await sharedService()
     browser = await openBrowser()
   })
-  afterAll(() => service.stop())
 
   /** Opens a page and returns it with the errors of its console and the requests to other hosts. */
   const open = async (url: string, options: Parameters<Browser["newContext"]>[0] = {}) => {

@@ -6,24 +6,27 @@ import { readFileSync } from "node:fs"
 import type { Browser, BrowserContext, ConsoleMessage, Dialog, Page, Request, WebError } from "playwright-core"
 import { expect } from "vitest"
 import { closeContexts, openBrowser, takeContext } from "./Browser.ts"
-import { type ServiceOptions, startService } from "./Service.ts"
+import { type ServiceOptions, sharedService, startService } from "./Service.ts"
 
 const root = path.join(import.meta.dirname, "..", "..")
 
+let isBuilt = false
 /** Builds the console if it changed; the service reads it at its start. */
-export const buildConsole = () => execFileSync(process.execPath, ["packages/console/build.ts"], { cwd: root })
+export const buildConsole = () => {
+  if (!isBuilt) execFileSync(process.execPath, ["packages/console/build.ts"], { cwd: root })
+  isBuilt = true
+}
 
-/** Starts the whole service with the current console, and a browser. */
-export const startConsole = async (options: ServiceOptions = {}) => {
+/** Starts the whole service with the current console, or takes the shared one if it needs no options, and a browser. */
+export const startConsole = async (options?: ServiceOptions) => {
   buildConsole()
-  const service = await startService(options)
-  const browser = await openBrowser()
+  const own = options === undefined ? undefined : await startService(options)
   return {
-    service,
-    browser,
+    service: own ?? (await sharedService()),
+    browser: await openBrowser(),
     stop: async () => {
       await closeContexts()
-      await service.stop()
+      await own?.stop()
     },
   }
 }

@@ -2,21 +2,38 @@
 import { randomUUID } from "node:crypto"
 import type { Page } from "playwright-core"
 import { call, makeIdentity, signUp } from "./Client.ts"
+import { closeContexts } from "./Browser.ts"
 import { heading, type Look, openContext, startConsole } from "./Console.ts"
 import { send } from "./Mail.ts"
 import { freePort } from "./Ports.ts"
 import { startRelay } from "./Relay.ts"
+import { share } from "./Shared.ts"
 import { eventually } from "./Service.ts"
 
-export const startConsoleMail = async () => {
+const startWithRelay = async () => {
   const port = await freePort()
   const relay = await startRelay(port)
-  const { service, browser, stop } = await startConsole({
+  const site = await startConsole({
     env: {
       SVC_SMTP_RELAY_URL: `smtp://user:secret@127.0.0.1:${port}`,
       SVC_SYSTEM_FROM: "no-reply@mail.localhost",
     },
   })
+  return {
+    ...site,
+    relay,
+    stop: async () => {
+      await site.stop()
+      await relay.stop()
+    },
+  }
+}
+
+/** The service and the relay are those of the worker; the account is the file's own. */
+export const startConsoleMail = async () => {
+  const { service, browser, relay } = await share("mail", startWithRelay)
+  const before = relay.taken.length
+  const taken = () => relay.taken.slice(before)
   const { session } = await signUp(service.base)
   // A busy machine can answer 503 for a moment. As clients do, the call is repeated with its key.
   const api = (method: string, path: string, body?: unknown, token = session) => {
@@ -30,7 +47,8 @@ export const startConsoleMail = async () => {
   return {
     service,
     browser,
-    relay,
+    /** Returns what the relay accepted since this file began. */
+    taken,
     /** Calls the API below the Identities, as the account holder or with an agent's key. */
     api: ofIdentities,
     /** Calls the API. */
@@ -48,7 +66,7 @@ export const startConsoleMail = async () => {
     /** Returns what the relay accepted for an address. */
     delivered: async (address: string) =>
       (await eventually(
-        () => Promise.resolve(relay.taken.find(({ to }) => to.includes(address))),
+        () => Promise.resolve(taken().find(({ to }) => to.includes(address))),
         (found) => found !== undefined,
       ))!,
     /** Opens a page below those of the Identities. */
@@ -59,10 +77,7 @@ export const startConsoleMail = async () => {
       await heading(page).waitFor()
       return { context, page, seen }
     },
-    stop: async () => {
-      await stop()
-      await relay.stop()
-    },
+    stop: closeContexts,
   }
 }
 

@@ -1,10 +1,11 @@
 /**
- * Orders the test files: large files first, as in Vitest, with files that mostly wait spread out. Reports the slow
- * files.
+ * Orders the test files: those that share a service first, then large files, as in Vitest, with files that mostly wait
+ * spread out. Reports the slow files.
  */
 import { globSync, readFileSync } from "node:fs"
 import * as path from "node:path"
 import { BaseSequencer, type TestSpecification } from "vitest/node"
+import { type Shared, sharedBy } from "./Shared.ts"
 
 /** The first run downloads its packages at the same time. */
 const long = "/connectors/bluesky.test.ts"
@@ -70,13 +71,19 @@ export const slow = (): ReadonlyArray<string> =>
 /** Number of other files between two waiting ones: two workers run them in about the time of one waiting file. */
 const between = 9
 
+const kinds: ReadonlyArray<Shared | undefined> = ["service", "mail", undefined]
+const sharingFirst = (files: ReadonlyArray<TestSpecification>) => {
+  const kindOf = new Map(files.map((file) => [file, kinds.indexOf(sharedBy(file.moduleId))]))
+  return files.toSorted((a, b) => kindOf.get(a)! - kindOf.get(b)!)
+}
+
 export default class Order extends BaseSequencer {
   override async sort(files: Array<TestSpecification>) {
     const sorted = await super.sort(files)
     const named = (name: string) => sorted.filter(({ moduleId }) => moduleId.endsWith(name))
     const apart = new Set([long, ...waiting].flatMap(named))
-    const others = sorted.filter((file) => !apart.has(file))
-    const spread = waiting.flatMap(named).flatMap((file) => [...others.splice(0, between), file])
+    const others = sharingFirst(sorted.filter((file) => !apart.has(file)))
+    const spread = sharingFirst(waiting.flatMap(named)).flatMap((file) => [...others.splice(0, between), file])
     return [...spread, ...others].toSpliced(sorted.length / 4, 0, ...named(long))
   }
 }

@@ -8,8 +8,8 @@
  * lists): `databaseLayer` of `Database`, or `storesLayer` of `Stores`, which contains all stores. - Actors and their
  * background work (workflows, deliveries, exports, leases, limits across processes): `actors` of `Actors`. Another
  * process is another `Layer.build(Layer.fresh(…))` over the same store. - HTTP, MCP, SMTP, pages and tunnels (headers,
- * problems, conversations): `startService` of this module, once per file, with `Client`, `Mail`, `Public` or `Browser`
- * as the peer. - Several processes (roles, kills, a hand-over): `deploy` of `Deployment`.
+ * problems, conversations): `sharedService` of this module, or `startService` for other settings and whatever concerns
+ * the whole service, with `Client`, `Mail`, `Public` or `Browser` as the peer. - Several processes (roles, kills, a hand-over): `deploy` of `Deployment`.
  *
  * The second and third kind run with `it.effect` of `@effect/vitest` on the test's clock, so a day costs nothing:
  * advance it with `TestClock`, wait for the store with `waitUntil`, and never sleep. Peers outside the service are real:
@@ -30,6 +30,7 @@ import { BundledThreads } from "@svc/mail-gateway/mail/ThreadEntry"
 import { ConfigProvider, Effect, identity, Layer, References, Scope } from "effect"
 import { freePort, portRange } from "./Ports.ts"
 import { closeScope, makeDatabase } from "./Database.ts"
+import { share } from "./Shared.ts"
 import { unlimited } from "./Unlimited.ts"
 
 /** Public DNS without any name, so that no test depends on the network. */
@@ -105,6 +106,16 @@ export const startService = async (options: ServiceOptions = {}) => {
   }
 }
 
-export { eventually } from "./Eventually.ts"
+/** A service that a test file started for itself, and stops. */
+export type OwnService = Awaited<ReturnType<typeof startService>>
 
-export type TestService = Awaited<ReturnType<typeof startService>>
+export type TestService = Omit<OwnService, "stop" | "leave">
+
+/**
+ * Returns the one service of this worker for all files that need only accounts of their own: a start and a stop cost
+ * 0.8 s of CPU. It stops by itself before a file that does not use it. A file that uses it replaces no timers, and
+ * expects rows of other files in the store.
+ */
+export const sharedService = (): Promise<TestService> => share("service", startService)
+
+export { eventually } from "./Eventually.ts"

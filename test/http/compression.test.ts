@@ -1,9 +1,9 @@
 /** Compression of responses, entity tags of encodings, and what is never compressed. */
 import { brotliDecompressSync, gunzipSync } from "node:zlib"
-import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { beforeAll, describe, expect, it } from "vitest"
 import { call, makeIdentity, signUp } from "../harness/Client.ts"
 import { send } from "../harness/Mail.ts"
-import { eventually, startService, type TestService } from "../harness/Service.ts"
+import { eventually, sharedService, type TestService } from "../harness/Service.ts"
 import { Confidential, ShowsSecret } from "@svc/domain/account/Policy"
 import { document } from "@svc/api/openapi/Document"
 import { type Operation, operations } from "../api/Operations.ts"
@@ -14,11 +14,10 @@ let service: TestService
 let session: string
 let handle: string
 beforeAll(async () => {
-  service = await startService()
+  service = await sharedService()
   session = (await signUp(service.base)).session
   handle = (await makeIdentity(service.base, session)).handle
 })
-afterAll(() => service.stop())
 
 const raw = (method: string, path: string, headers?: Record<string, string>, body?: string) =>
   plainRequest(service.base, method, path, headers, body)

@@ -1,13 +1,12 @@
 /** Every path responds to unsupported methods with the supported ones, whatever the names of its parameters are. */
 import { Api } from "@svc/domain/Api"
-import { afterAll, beforeAll, expect, it } from "vitest"
-import { startService, type TestService } from "../harness/Service.ts"
+import { beforeAll, expect, it } from "vitest"
+import { sharedService, type TestService } from "../harness/Service.ts"
 
 let service: TestService
 beforeAll(async () => {
-  service = await startService()
+  service = await sharedService()
 })
-afterAll(() => service.stop())
 
 const endpoints = Object.values(Api.groups).flatMap((group) =>
   Object.values(group.endpoints).map(({ method, path }): readonly [string, string] => [method, path]),

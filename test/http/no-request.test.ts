@@ -1,16 +1,15 @@
 /** Input that the HTTP parser rejects, and input that it accepts although it is not a valid request to this service. */
 import { connect } from "node:net"
-import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { beforeAll, describe, expect, it } from "vitest"
 import { signUp } from "../harness/Client.ts"
-import { startService, type TestService } from "../harness/Service.ts"
+import { sharedService, type TestService } from "../harness/Service.ts"
 
 let service: TestService
 let session: string
 beforeAll(async () => {
-  service = await startService()
+  service = await sharedService()
   session = (await signUp(service.base)).session
 })
-afterAll(() => service.stop())
 
 describe("Malformed request", () => {
   /** Returns everything received until the connection ends. */

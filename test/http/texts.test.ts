@@ -2,17 +2,16 @@
  * Text that PostgreSQL rejects where no schema validates it (pages, OAuth, path arguments of tools), and bodies that are
  * not UTF-8, which would otherwise be stored with replacement characters.
  */
-import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { beforeAll, describe, expect, it } from "vitest"
 import { call, makeIdentity, signUp } from "../harness/Client.ts"
-import { startService, type TestService } from "../harness/Service.ts"
+import { sharedService, type TestService } from "../harness/Service.ts"
 
 let service: TestService
 let session: string
 beforeAll(async () => {
-  service = await startService()
+  service = await sharedService()
   session = (await signUp(service.base)).session
 })
-afterAll(() => service.stop())
 
 const form = (path: string, members: Record<string, string>) =>
   call(service.base, "POST", path, {

@@ -1,18 +1,17 @@
 import { connect } from "node:net"
-import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { beforeAll, describe, expect, it } from "vitest"
 import { call, makeIdentity, signUp } from "../harness/Client.ts"
-import { startService, type TestService } from "../harness/Service.ts"
+import { sharedService, type TestService } from "../harness/Service.ts"
 import { plainRequest, type PlainResponse } from "./PlainRequest.ts"
 
 let service: TestService
 let session: string
 let handle: string
 beforeAll(async () => {
-  service = await startService()
+  service = await sharedService()
   session = (await signUp(service.base)).session
   handle = (await makeIdentity(service.base, session)).handle
 })
-afterAll(() => service.stop())
 
 const raw = (method: string, path: string, headers?: Record<string, string>, body?: string) =>
   plainRequest(service.base, method, path, headers, body)

@@ -2,7 +2,7 @@
 import type { PublicLimitName } from "@svc/domain/account/Policy"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { call, newHandle } from "../harness/Client.ts"
-import { startService, type TestService } from "../harness/Service.ts"
+import { startService, type OwnService } from "../harness/Service.ts"
 import { authorizationUrl, challengeOf, verifierOf } from "../oauth/Consent.ts"
 
 const quota = 3
@@ -10,7 +10,7 @@ const quota = 3
 const tokenQuota = 6
 const quotaOf = (name: string) => (name === "oauth_token" ? tokenQuota : quota)
 
-let service: TestService
+let service: OwnService
 beforeAll(async () => {
   const names = Object.keys(brakes).map((name) => [`SVC_LIMIT_${name.toUpperCase()}`, String(quotaOf(name))])
   service = await startService({ env: { ...Object.fromEntries(names), SVC_TRUSTED_PROXIES: "127.0.0.0/8" } })

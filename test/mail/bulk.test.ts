@@ -1,16 +1,15 @@
 /** Changes of several messages or conversations by one request. */
-import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { beforeAll, describe, expect, it } from "vitest"
 import { call, makeIdentity, signUp } from "../harness/Client.ts"
 import { send } from "../harness/Mail.ts"
-import { eventually, startService, type TestService } from "../harness/Service.ts"
+import { eventually, sharedService, type TestService } from "../harness/Service.ts"
 
 let service: TestService
 let session: string
 beforeAll(async () => {
-  service = await startService()
+  service = await sharedService()
   session = (await signUp(service.base)).session
 })
-afterAll(() => service.stop())
 
 const mailbox = async () => {
   const { handle, secrets } = await makeIdentity(service.base, session)

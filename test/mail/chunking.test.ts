@@ -6,7 +6,7 @@ import { Server } from "@svc/mail-gateway/mail/smtp/Server"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { call, makeIdentity, signUp } from "../harness/Client.ts"
 import { send } from "../harness/Mail.ts"
-import { eventually, startService, type TestService } from "../harness/Service.ts"
+import { eventually, startService, type OwnService } from "../harness/Service.ts"
 
 /**
  * Sends everything after the greeting, and returns all replies until the server closes; of multi-line ones the last
@@ -250,7 +250,7 @@ describe("An SMTP server with BDAT", () => {
 })
 
 describe("The service with BDAT", () => {
-  let service: TestService
+  let service: OwnService
   let session: string
   let handle: string
   beforeAll(async () => {

@@ -3,9 +3,9 @@ import { unzipSync } from "fflate"
 import { afterAll, beforeAll, expect, it } from "vitest"
 import { call, makeIdentity, signUp } from "../harness/Client.ts"
 import { send } from "../harness/Mail.ts"
-import { eventually, startService, type TestService } from "../harness/Service.ts"
+import { eventually, startService, type OwnService } from "../harness/Service.ts"
 
-let service: TestService
+let service: OwnService
 let session: string
 beforeAll(async () => {
   service = await startService()

@@ -12,7 +12,7 @@ import * as Clients from "@svc/mail-gateway/mail/smtp/Clients"
 import { LookupFailed, Resolver } from "@svc/mail-gateway/mail/Resolver"
 import { call, makeIdentity, signUp } from "../harness/Client.ts"
 import { converse, upToData } from "../harness/Mail.ts"
-import { startService, type TestService } from "../harness/Service.ts"
+import { startService, type OwnService } from "../harness/Service.ts"
 
 /** DNS in which 198.51.100.66 is on a block list, and 127.0.0.1 would be if it were queried. */
 const listed = Layer.succeed(Resolver, {
@@ -24,7 +24,7 @@ const listed = Layer.succeed(Resolver, {
         : Effect.fail(new LookupFailed({ code: "ENOTFOUND" })),
 })
 
-let service: TestService
+let service: OwnService
 let session: string
 let to: string
 let handle: string

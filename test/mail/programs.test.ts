@@ -11,7 +11,7 @@ import { startExim } from "../faults/Exim.ts"
 import { startOpenSmtpd } from "../faults/OpenSmtpd.ts"
 import { startPostfix } from "../faults/Postfix.ts"
 import { call, makeIdentity, signUp } from "../harness/Client.ts"
-import { eventually, startService, type TestService } from "../harness/Service.ts"
+import { eventually, startService, type OwnService } from "../harness/Service.ts"
 import { has } from "../harness/Programs.ts"
 
 const run = promisify(execFile)
@@ -19,7 +19,7 @@ const python = "/usr/bin/python3"
 
 const directory = mkdtempSync(path.join(os.tmpdir(), "svc-senders-"))
 
-let service: TestService
+let service: OwnService
 let token: string
 let handle: string
 let to: string

@@ -1,17 +1,16 @@
 /** Reading over HTTP: flags and their conditions, attachments and ranges, threads, waiting. */
-import { afterAll, beforeAll, expect, it } from "vitest"
+import { beforeAll, expect, it } from "vitest"
 import { disposition, rangeOf, safeName, safeType } from "@svc/api/mail/Download"
 import { call, makeIdentity, signUp } from "../harness/Client.ts"
 import { send } from "../harness/Mail.ts"
-import { eventually, startService, type TestService } from "../harness/Service.ts"
+import { eventually, sharedService, type TestService } from "../harness/Service.ts"
 
 let service: TestService
 let session: string
 beforeAll(async () => {
-  service = await startService()
+  service = await sharedService()
   session = (await signUp(service.base)).session
 })
-afterAll(() => service.stop())
 
 const mailbox = async () => {
   const { handle } = await makeIdentity(service.base, session)

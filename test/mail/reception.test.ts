@@ -5,9 +5,9 @@ import * as Dialogues from "./Dialogues.ts"
 import { call, makeIdentity, newHandle, signUp } from "../harness/Client.ts"
 import { holdTimers } from "../harness/HeldTimers.ts"
 import { converse, send, upToData } from "../harness/Mail.ts"
-import { eventually, startService, type TestService } from "../harness/Service.ts"
+import { eventually, startService, type OwnService } from "../harness/Service.ts"
 
-let service: TestService
+let service: OwnService
 let session: string
 beforeAll(async () => {
   service = await startService({

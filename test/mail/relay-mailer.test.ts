@@ -2,12 +2,12 @@ import { request } from "node:http"
 import { text } from "node:stream/consumers"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { call } from "../harness/Client.ts"
-import { eventually, startService, type TestService } from "../harness/Service.ts"
+import { eventually, startService, type OwnService } from "../harness/Service.ts"
 import { freePort } from "../harness/Ports.ts"
 import { startRelay } from "../harness/Relay.ts"
 
 let relay: Awaited<ReturnType<typeof startRelay>>
-let service: TestService
+let service: OwnService
 
 beforeAll(async () => {
   const port = await freePort()

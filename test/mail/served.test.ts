@@ -1,18 +1,17 @@
 /** Content of strangers is never served as a page of the service: raw messages, links, and the contact form. */
-import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { beforeAll, describe, expect, it } from "vitest"
 import { call, makeIdentity, signUp } from "../harness/Client.ts"
 import { send } from "../harness/Mail.ts"
-import { eventually, startService, type TestService } from "../harness/Service.ts"
+import { eventually, sharedService, type TestService } from "../harness/Service.ts"
 
 let service: TestService
 let session: string
 let handle: string
 beforeAll(async () => {
-  service = await startService()
+  service = await sharedService()
   session = (await signUp(service.base)).session
   handle = (await makeIdentity(service.base, session)).handle
 })
-afterAll(() => service.stop())
 
 const received = async (html: string) => {
   const before = await call(service.base, "GET", `/api/identities/${handle}/messages`, { token: session })

@@ -1,17 +1,16 @@
 /** A message to several subaddress tags of one Mailbox is one message, which each of its tags finds. */
-import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { beforeAll, describe, expect, it } from "vitest"
 import { call, makeIdentity, signUp } from "../harness/Client.ts"
 import { ImapClient } from "../harness/Imap.ts"
 import { converse, upToData } from "../harness/Mail.ts"
-import { startService, type TestService } from "../harness/Service.ts"
+import { sharedService, type TestService } from "../harness/Service.ts"
 
 let service: TestService
 let token: string
 beforeAll(async () => {
-  service = await startService()
+  service = await sharedService()
   token = (await signUp(service.base)).session
 })
-afterAll(() => service.stop())
 
 /** Sends one transaction and returns the reply to its data. */
 const deliver = async (to: ReadonlyArray<string>, subject: string) => {

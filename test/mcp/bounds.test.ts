@@ -1,9 +1,9 @@
 /** Limits of tool results for messages and conversations, and how to read the rest. */
 import { encode, slice } from "@svc/api/mail/TextSlice"
 import { bounded, contentBytes } from "@svc/api/mcp/BoundedResult"
-import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { beforeAll, describe, expect, it } from "vitest"
 import { call, makeIdentity, signUp } from "../harness/Client.ts"
-import { startService, type TestService } from "../harness/Service.ts"
+import { sharedService, type TestService } from "../harness/Service.ts"
 
 const bytes = (text: string) => new TextEncoder().encode(text).length
 // oxlint-disable-next-line typescript/no-explicit-any -- what the tool answers
@@ -191,11 +191,10 @@ describe("Arguments of svc_email_get", () => {
   let session: string
   let handle: string
   beforeAll(async () => {
-    service = await startService()
+    service = await sharedService()
     session = (await signUp(service.base)).session
     handle = (await makeIdentity(service.base, session)).handle
   })
-  afterAll(() => service.stop())
 
   it("are validated", async () => {
     const ask = async (input: object) => {

@@ -6,10 +6,10 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { closeContexts, openBrowser } from "../harness/Browser.ts"
 import { call, signUp } from "../harness/Client.ts"
 import { has } from "../harness/Programs.ts"
-import { startService, type TestService } from "../harness/Service.ts"
+import { startService, type OwnService } from "../harness/Service.ts"
 
 describe.skipIf(!has("chromium"))("An MCP client in a page of another origin", () => {
-  let service: TestService
+  let service: OwnService
   let chromium: Browser
   let app: Server
   let port: number

@@ -1,8 +1,8 @@
 /** The compact list of tools, which a model reads before its first call. */
 import { selfExplanatory } from "@svc/api/mcp/ToolList"
-import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { beforeAll, describe, expect, it } from "vitest"
 import { call, makeIdentity, signUp } from "../harness/Client.ts"
-import { startService, type TestService } from "../harness/Service.ts"
+import { sharedService, type TestService } from "../harness/Service.ts"
 
 // oxlint-disable-next-line typescript/no-explicit-any -- whatever a tool answers
 type Json = any
@@ -12,11 +12,10 @@ let session: string
 let ada: Awaited<ReturnType<typeof makeIdentity>>
 
 beforeAll(async () => {
-  service = await startService()
+  service = await sharedService()
   session = (await signUp(service.base)).session
   ada = await makeIdentity(service.base, session)
 })
-afterAll(() => service.stop())
 
 const send = async (method: string, query: string, token: string, params: object = {}): Promise<Json> =>
   (await call(service.base, "POST", `/api/mcp${query}`, { token, body: { jsonrpc: "2.0", id: 1, method, params } }))

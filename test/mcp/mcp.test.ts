@@ -7,7 +7,7 @@ import { Client } from "@modelcontextprotocol/sdk/client/index.js"
 import { StreamableHTTPClientTransport } from "@modelcontextprotocol/sdk/client/streamableHttp.js"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { call, makeIdentity, newHandle, signUp } from "../harness/Client.ts"
-import { startService, type TestService } from "../harness/Service.ts"
+import { sharedService, type TestService } from "../harness/Service.ts"
 
 let service: TestService
 let session: string
@@ -36,7 +36,7 @@ const credentialProxy = (token: () => string) =>
   })
 
 beforeAll(async () => {
-  service = await startService()
+  service = await sharedService()
   session = (await signUp(service.base)).session
   ada = await makeIdentity(service.base, session)
   proxy = credentialProxy(() => session)
@@ -46,7 +46,6 @@ beforeAll(async () => {
 })
 afterAll(async () => {
   proxy.close()
-  await service.stop()
 })
 
 const allTools = `

@@ -1,17 +1,16 @@
 /** Names, descriptions and errors of the tools, as a model reads them. */
-import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { beforeAll, describe, expect, it } from "vitest"
 import { call, makeIdentity, signUp } from "../harness/Client.ts"
-import { startService, type TestService } from "../harness/Service.ts"
+import { sharedService, type TestService } from "../harness/Service.ts"
 
 let service: TestService
 let session: string
 let ada: Awaited<ReturnType<typeof makeIdentity>>
 beforeAll(async () => {
-  service = await startService()
+  service = await sharedService()
   session = (await signUp(service.base)).session
   ada = await makeIdentity(service.base, session)
 })
-afterAll(() => service.stop())
 
 const rpc = (method: string, params: object = {}, token = session) =>
   call(service.base, "POST", "/api/mcp?schemas=full", { token, body: { jsonrpc: "2.0", id: 1, method, params } })

@@ -5,10 +5,10 @@ import { makeUuidV7 } from "@svc/domain/Ids"
 import { layer } from "@effect/vitest"
 import { Effect } from "effect"
 import { TestClock } from "effect/testing"
-import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { beforeAll, describe, expect, it } from "vitest"
 import { call, makeIdentity, signUp } from "../harness/Client.ts"
 import { setClockToNow, storesLayer } from "../harness/Stores.ts"
-import { startService, type TestService } from "../harness/Service.ts"
+import { sharedService, type TestService } from "../harness/Service.ts"
 
 describe("Repeated tool call", () => {
   let service: TestService
@@ -16,7 +16,7 @@ describe("Repeated tool call", () => {
   let ada: Awaited<ReturnType<typeof makeIdentity>>
   let to: ReadonlyArray<string>
   beforeAll(async () => {
-    service = await startService()
+    service = await sharedService()
     session = (await signUp(service.base)).session
     ada = await makeIdentity(service.base, session)
     const bob = await makeIdentity(service.base, session)
@@ -26,7 +26,6 @@ describe("Repeated tool call", () => {
       body: { address: to[0] },
     })
   })
-  afterAll(() => service.stop())
 
   const tool = async (name: string, input: object, token: string = ada.secrets.identity_key) => {
     const params = { name, arguments: input }

@@ -4,10 +4,10 @@ import { Client } from "@modelcontextprotocol/sdk/client/index.js"
 import { StreamableHTTPClientTransport } from "@modelcontextprotocol/sdk/client/streamableHttp.js"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { call, makeIdentity, signUp } from "../harness/Client.ts"
-import { eventually, startService, type TestService } from "../harness/Service.ts"
+import { eventually, startService, type OwnService } from "../harness/Service.ts"
 import { mcp } from "../oauth/Consent.ts"
 
-let service: TestService
+let service: OwnService
 let session: string
 let ada: Awaited<ReturnType<typeof makeIdentity>>
 let owner: Client

@@ -7,9 +7,9 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { call, makeIdentity, signUp } from "../harness/Client.ts"
 import { browser, obtainTokens, registerClient } from "../oauth/Consent.ts"
 import { startSvc } from "../harness/Svc.ts"
-import { eventually, startService, type TestService } from "../harness/Service.ts"
+import { eventually, startService, type OwnService } from "../harness/Service.ts"
 
-let service: TestService
+let service: OwnService
 let session: string
 let ada: Awaited<ReturnType<typeof makeIdentity>>
 let bob: Awaited<ReturnType<typeof makeIdentity>>

@@ -3,7 +3,7 @@ import { Client } from "@modelcontextprotocol/sdk/client/index.js"
 import { StreamableHTTPClientTransport } from "@modelcontextprotocol/sdk/client/streamableHttp.js"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { call, makeIdentity, signUp } from "../harness/Client.ts"
-import { eventually, startService, type TestService } from "../harness/Service.ts"
+import { eventually, sharedService, type TestService } from "../harness/Service.ts"
 
 // oxlint-disable-next-line typescript/no-explicit-any -- whatever a tool answers
 type Json = any
@@ -40,7 +40,7 @@ const refused = async (client: Client, name: string, input: object = {}): Promis
 }
 
 beforeAll(async () => {
-  service = await startService()
+  service = await sharedService()
   session = (await signUp(service.base)).session
   ada = await makeIdentity(service.base, session)
   bob = await makeIdentity(service.base, session)
@@ -59,7 +59,6 @@ beforeAll(async () => {
 afterAll(async () => {
   await owner.close()
   await agent.close()
-  await service.stop()
 })
 
 /** Returns the newest message of a Mailbox with this subject. */

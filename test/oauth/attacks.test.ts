@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
-import { startService, type TestService } from "../harness/Service.ts"
+import { sharedService, type TestService } from "../harness/Service.ts"
 import {
   authorizationUrl,
   browser,
@@ -17,13 +17,12 @@ let service: TestService
 let site: Awaited<ReturnType<typeof documents>>
 let ada: Awaited<ReturnType<typeof signedInUser>>
 beforeAll(async () => {
-  service = await startService()
+  service = await sharedService()
   site = await documents()
   ada = await signedInUser(service.base)
 })
 afterAll(async () => {
   await site.stop()
-  await service.stop()
 })
 
 const challenge = challengeOf(verifierOf())

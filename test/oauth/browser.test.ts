@@ -5,7 +5,7 @@ import type { Browser, Page } from "playwright-core"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { closeContexts, openBrowser } from "../harness/Browser.ts"
 import { makeIdentity, newHandle, signUp } from "../harness/Client.ts"
-import { startService, type TestService } from "../harness/Service.ts"
+import { sharedService, type TestService } from "../harness/Service.ts"
 import { authorizationUrl, challengeOf, registerClient, verifierOf } from "./Consent.ts"
 import { has } from "../harness/Programs.ts"
 
@@ -17,7 +17,7 @@ describe.skipIf(!has("chromium"))("the consent page", () => {
   const portOf = (server: Server) => (server.address() as AddressInfo).port
   const listen = (server: Server) => new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve))
   beforeAll(async () => {
-    service = await startService()
+    service = await sharedService()
     chromium = await openBrowser()
     other = createServer((_, response) => response.end("the app has it"))
     await listen(other)
@@ -29,7 +29,6 @@ describe.skipIf(!has("chromium"))("the consent page", () => {
   })
   afterAll(async () => {
     await closeContexts()
-    await service?.stop()
     app?.close()
     other?.close()
   })

@@ -1,8 +1,8 @@
 /** Confusion attacks: foreign host names, tokens of another kind, mixed authentication, and replayed decisions. */
 import { request as httpRequest } from "node:http"
-import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { beforeAll, describe, expect, it } from "vitest"
 import { call, makeIdentity, newHandle, signUp } from "../harness/Client.ts"
-import { startService, type TestService } from "../harness/Service.ts"
+import { sharedService, type TestService } from "../harness/Service.ts"
 import {
   authorizationUrl,
   browser,
@@ -17,10 +17,9 @@ import {
 let service: TestService
 let ada: Awaited<ReturnType<typeof person>>
 beforeAll(async () => {
-  service = await startService()
+  service = await sharedService()
   ada = await person()
 })
-afterAll(() => service.stop())
 
 const person = async () => {
   const { session } = await signUp(service.base)

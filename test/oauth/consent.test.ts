@@ -1,6 +1,6 @@
-import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { beforeAll, describe, expect, it } from "vitest"
 import { call } from "../harness/Client.ts"
-import { startService, type TestService } from "../harness/Service.ts"
+import { sharedService, type TestService } from "../harness/Service.ts"
 import {
   authorizationUrl,
   browser,
@@ -16,11 +16,8 @@ import {
 let service: TestService
 let ada: Awaited<ReturnType<typeof signedInUser>>
 beforeAll(async () => {
-  service = await startService()
+  service = await sharedService()
   ada = await signedInUser(service.base)
-})
-afterAll(async () => {
-  await service.stop()
 })
 
 const challenge = challengeOf(verifierOf())

@@ -1,7 +1,7 @@
 /** The limit of 50 connected apps per account. */
-import { afterAll, beforeAll, expect, it } from "vitest"
+import { beforeAll, expect, it } from "vitest"
 import { call, makeIdentity, newHandle, signUp } from "../harness/Client.ts"
-import { startService, type TestService } from "../harness/Service.ts"
+import { sharedService, type TestService } from "../harness/Service.ts"
 import {
   authorizationUrl,
   browser,
@@ -14,9 +14,8 @@ import {
 
 let service: TestService
 beforeAll(async () => {
-  service = await startService()
+  service = await sharedService()
 })
-afterAll(() => service.stop())
 
 const here = "http://localhost:4711/callback"
 const allow = { decision: "allow", agents: "one", rights: "read" }

@@ -2,7 +2,7 @@
 import { gzipSync } from "node:zlib"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { makeIdentity, newHandle, signUp } from "../harness/Client.ts"
-import { startService, type TestService } from "../harness/Service.ts"
+import { sharedService, type TestService } from "../harness/Service.ts"
 import { authorizationUrl, type Browser, browser, challengeOf, registerClient, verifierOf } from "./Consent.ts"
 import { documents } from "./Documents.ts"
 
@@ -10,7 +10,7 @@ let service: TestService
 let site: Awaited<ReturnType<typeof documents>>
 let ada: Browser
 beforeAll(async () => {
-  service = await startService()
+  service = await sharedService()
   site = await documents()
   const { session } = await signUp(service.base)
   await makeIdentity(service.base, session, newHandle("ada"))
@@ -18,7 +18,6 @@ beforeAll(async () => {
 })
 afterAll(async () => {
   await site.stop()
-  await service.stop()
 })
 
 const here = "http://localhost:4711/callback"

@@ -1,8 +1,8 @@
 /** Attacks on OAuth beyond redirects, documents and replays. */
 import { makeOAuthToken, type OAuthTokenKind } from "@svc/domain/account/Token"
-import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { beforeAll, describe, expect, it } from "vitest"
 import { call, makeIdentity, newHandle, signUp } from "../harness/Client.ts"
-import { startService, type TestService } from "../harness/Service.ts"
+import { sharedService, type TestService } from "../harness/Service.ts"
 import {
   authorizationUrl,
   browser,
@@ -19,10 +19,9 @@ import {
 let service: TestService
 let ada: Awaited<ReturnType<typeof signedInUser>>
 beforeAll(async () => {
-  service = await startService()
+  service = await sharedService()
   ada = await signedInUser(service.base)
 })
-afterAll(() => service.stop())
 
 const here = "http://localhost:4711/callback"
 const asking = (client: string, redirect = here, more: Record<string, string> = {}) =>

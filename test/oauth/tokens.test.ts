@@ -1,7 +1,7 @@
 import { sha256 } from "@svc/cluster/credentials/CredentialMint"
-import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { beforeAll, describe, expect, it } from "vitest"
 import { call, makeIdentity, newHandle } from "../harness/Client.ts"
-import { startService, type TestService } from "../harness/Service.ts"
+import { sharedService, type TestService } from "../harness/Service.ts"
 import {
   authorizationUrl,
   browser,
@@ -17,11 +17,8 @@ import {
 let service: TestService
 let ada: Awaited<ReturnType<typeof signedInUser>>
 beforeAll(async () => {
-  service = await startService()
+  service = await sharedService()
   ada = await signedInUser(service.base)
-})
-afterAll(async () => {
-  await service.stop()
 })
 
 const here = "http://localhost:4711/callback"

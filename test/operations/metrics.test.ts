@@ -14,7 +14,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { makeIdentity, signUp } from "../harness/Client.ts"
 import { closeScope } from "../harness/Database.ts"
 import { has } from "../harness/Programs.ts"
-import { startService, type TestService } from "../harness/Service.ts"
+import { startService, type OwnService } from "../harness/Service.ts"
 
 const root = path.join(import.meta.dirname, "..", "..")
 const read = (...names: ReadonlyArray<string>) => readFileSync(path.join(root, ...names), "utf8")
@@ -36,7 +36,7 @@ const namesIn = (text: string) => [
 ]
 const family = (name: string) => name.replace(/_(bucket|sum|count)$/, "")
 
-let service: TestService
+let service: OwnService
 const scope = Scope.makeUnsafe()
 let scrape: () => Promise<string>
 beforeAll(async () => {

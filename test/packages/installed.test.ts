@@ -14,7 +14,7 @@ import { type Installed, install, oldNode } from "../harness/Packages.ts"
 import { send } from "../harness/Mail.ts"
 import { freePort, portRange } from "../harness/Ports.ts"
 import { fetchPublic } from "../harness/Public.ts"
-import { eventually, startService, type TestService } from "../harness/Service.ts"
+import { eventually, sharedService, type TestService } from "../harness/Service.ts"
 import { unlimited } from "../harness/Unlimited.ts"
 
 let packages: Installed
@@ -156,9 +156,8 @@ describe.skipIf(process.platform === "win32")("the service of the package @agent
 describe("the libraries @agent-identity/tunnel and @agent-identity/sdk", () => {
   let service: TestService
   beforeAll(async () => {
-    service = await startService()
+    service = await sharedService()
   })
-  afterAll(() => service.stop())
 
   it("gives a program a public address", async () => {
     const { session } = await signUp(service.base)

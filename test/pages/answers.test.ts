@@ -1,19 +1,18 @@
 /** Responses of the forms and pages around sign-in to each request, with and without a session. */
-import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { beforeAll, describe, expect, it } from "vitest"
 import { call, makeIdentity, signUp } from "../harness/Client.ts"
-import { startService, type TestService } from "../harness/Service.ts"
+import { sharedService, type TestService } from "../harness/Service.ts"
 
 let service: TestService
 let cookie: string
 let session: string
 let handle: string
 beforeAll(async () => {
-  service = await startService()
+  service = await sharedService()
   session = (await signUp(service.base)).session
   handle = (await makeIdentity(service.base, session)).handle
   cookie = `svc_session=${session}`
 })
-afterAll(() => service.stop())
 
 interface Sent {
   readonly signedIn?: boolean

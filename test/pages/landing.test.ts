@@ -1,21 +1,20 @@
 /** The landing page at `/`, and the head of every page. */
 import { gzipSync } from "node:zlib"
 import type { Browser } from "playwright-core"
-import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { beforeAll, describe, expect, it } from "vitest"
 import { openBrowser } from "../harness/Browser.ts"
 import { call, makeIdentity, signUp } from "../harness/Client.ts"
 import { buildConsole, expectNoSidewaysScroll, openContext, violations } from "../harness/Console.ts"
-import { startService, type TestService } from "../harness/Service.ts"
+import { sharedService, type TestService } from "../harness/Service.ts"
 import { has } from "../harness/Programs.ts"
 
 let service: TestService
 let handle: string
 beforeAll(async () => {
   buildConsole()
-  service = await startService()
+  service = await sharedService()
   handle = (await makeIdentity(service.base, (await signUp(service.base)).session)).handle
 })
-afterAll(() => service.stop())
 
 const getPage = async (path: string, headers: Record<string, string> = {}) => {
   const response = await fetch(`${service.base}${path}`, { redirect: "manual", headers })

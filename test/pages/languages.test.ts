@@ -1,10 +1,10 @@
 /** The HTML pages in each language: every page is requested in all three, and no English text is left in the others. */
 import { type Language, languages } from "@svc/domain/account/Account"
-import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { beforeAll, describe, expect, it } from "vitest"
 import { openBrowser } from "../harness/Browser.ts"
 import { call, makeIdentity, newHandle, signUp } from "../harness/Client.ts"
 import { brokenWords, expectNoSidewaysScroll, openContext } from "../harness/Console.ts"
-import { startService, type TestService } from "../harness/Service.ts"
+import { sharedService, type TestService } from "../harness/Service.ts"
 import { browser } from "../oauth/Consent.ts"
 import { has } from "../harness/Programs.ts"
 
@@ -13,7 +13,7 @@ const handle = "polyglot"
 const description = "Speaks as its holder wrote it."
 
 beforeAll(async () => {
-  service = await startService()
+  service = await sharedService()
   const { session } = await signUp(service.base)
   await makeIdentity(service.base, session, handle)
   const body = {
@@ -23,7 +23,6 @@ beforeAll(async () => {
   }
   await call(service.base, "PATCH", `/api/identities/${handle}/card`, { token: session, body })
 })
-afterAll(() => service.stop())
 
 const langOf = (html: string) => /<html lang="(\w+)"/.exec(html)?.[1]
 

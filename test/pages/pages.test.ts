@@ -1,10 +1,10 @@
 import { DefaultAgentCardResolver } from "@a2a-js/sdk/client"
 import type { Browser } from "playwright-core"
-import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { beforeAll, describe, expect, it } from "vitest"
 import { openBrowser } from "../harness/Browser.ts"
 import { call, makeIdentity, newHandle, signUp } from "../harness/Client.ts"
 import { brokenWords } from "../harness/Console.ts"
-import { startService, type TestService } from "../harness/Service.ts"
+import { sharedService, type TestService } from "../harness/Service.ts"
 import { has } from "../harness/Programs.ts"
 
 let service: TestService
@@ -13,7 +13,7 @@ const handle = `ada-${newHandle("page")}`
 const hostile = `"><script>alert(1)</script>`
 
 beforeAll(async () => {
-  service = await startService()
+  service = await sharedService()
   owner = await signUp(service.base)
   await makeIdentity(service.base, owner.session, handle)
   await call(service.base, "PATCH", `/api/identities/${handle}/card`, {
@@ -26,7 +26,6 @@ beforeAll(async () => {
     },
   })
 })
-afterAll(() => service.stop())
 
 describe("Public agent card", () => {
   it("resolves with the A2A SDK, supports ETags and allows any origin", async () => {

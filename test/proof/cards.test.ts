@@ -2,10 +2,10 @@
 import { type AgentCard, verifyAgentCardSignature } from "@a2a-js/sdk"
 import canonicalize from "canonicalize"
 import { type CryptoKey, decodeProtectedHeader, flattenedVerify, importJWK, type JWK } from "jose"
-import { afterAll, beforeAll, describe, expect, it, vi } from "vitest"
+import { beforeAll, describe, expect, it, vi } from "vitest"
 import { call, makeIdentity, signUp } from "../harness/Client.ts"
 import { hostOf } from "../harness/Public.ts"
-import { startService, type TestService } from "../harness/Service.ts"
+import { sharedService, type TestService } from "../harness/Service.ts"
 
 let service: TestService
 let session: string
@@ -14,13 +14,12 @@ let key: string
 beforeAll(async () => {
   // The SDK prints each signature that does not verify.
   vi.spyOn(console, "debug").mockImplementation(() => undefined)
-  service = await startService()
+  service = await sharedService()
   session = (await signUp(service.base)).session
   const made = await makeIdentity(service.base, session)
   handle = made.handle
   key = made.secrets.identity_key
 })
-afterAll(() => service.stop())
 
 interface Signed {
   readonly signatures?: ReadonlyArray<{ readonly protected: string; readonly signature: string }>

@@ -9,7 +9,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { call, makeIdentity, signUp } from "../harness/Client.ts"
 import { has } from "../harness/Programs.ts"
 import { runHere } from "../harness/Commands.ts"
-import { eventually, startService, type TestService } from "../harness/Service.ts"
+import { eventually, sharedService, type TestService } from "../harness/Service.ts"
 import { startSvc } from "../harness/Svc.ts"
 
 let service: TestService
@@ -20,7 +20,7 @@ let id: string
 let home: string
 beforeAll(async () => {
   home = mkdtempSync(path.join(tmpdir(), "svc-clouds-"))
-  service = await startService()
+  service = await sharedService()
   session = (await signUp(service.base)).session
   const made = await makeIdentity(service.base, session)
   handle = made.handle
@@ -30,7 +30,6 @@ beforeAll(async () => {
   await call(service.base, "PATCH", `/api/identities/${handle}/proof`, { token: session, body })
 })
 afterAll(async () => {
-  await service.stop()
   rmSync(home, { recursive: true })
 })
 

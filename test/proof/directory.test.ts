@@ -2,10 +2,10 @@
 import { createPublicKey, verify as verifyBytes } from "node:crypto"
 import type { JWK } from "jose"
 import { connectTunnel } from "@svc/tunnel-edge/agent/Agent"
-import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { beforeAll, describe, expect, it } from "vitest"
 import { call, makeIdentity, signUp } from "../harness/Client.ts"
 import { fetchPublic, hostOf, openConnection } from "../harness/Public.ts"
-import { eventually, startService, type TestService } from "../harness/Service.ts"
+import { eventually, sharedService, type TestService } from "../harness/Service.ts"
 import { directoryOf, directoryPath, verifiedOrigin } from "./Sites.ts"
 
 let service: TestService
@@ -13,13 +13,12 @@ let session: string
 let handle: string
 let key: string
 beforeAll(async () => {
-  service = await startService()
+  service = await sharedService()
   session = (await signUp(service.base)).session
   const made = await makeIdentity(service.base, session)
   handle = made.handle
   key = made.secrets.identity_key
 })
-afterAll(() => service.stop())
 
 const url = "https://shop.example/search?q=agents"
 const sign = (token: string, name: string) =>

@@ -3,17 +3,16 @@ import * as Discovery from "@svc/cli/doctor/Discovery"
 import { Effect } from "effect"
 import { importJWK, type JWK } from "jose"
 import * as openid from "openid-client"
-import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { beforeAll, describe, expect, it } from "vitest"
 import { call, makeIdentity, signUp } from "../harness/Client.ts"
-import { startService, type TestService } from "../harness/Service.ts"
+import { sharedService, type TestService } from "../harness/Service.ts"
 
 let service: TestService
 let handle: string
 beforeAll(async () => {
-  service = await startService()
+  service = await sharedService()
   handle = (await makeIdentity(service.base, (await signUp(service.base)).session)).handle
 })
-afterAll(() => service.stop())
 
 const get = (path: string) => call(service.base, "GET", path)
 

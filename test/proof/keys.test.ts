@@ -2,22 +2,21 @@
 import { ECDH } from "node:crypto"
 import { exportJWK, generateKeyPair, importJWK, SignJWT, calculateJwkThumbprint, type JWK } from "jose"
 import { base58btc } from "multiformats/bases/base58"
-import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { beforeAll, describe, expect, it } from "vitest"
 import { call, makeIdentity, signUp } from "../harness/Client.ts"
-import { eventually, startService, type TestService } from "../harness/Service.ts"
+import { eventually, sharedService, type TestService } from "../harness/Service.ts"
 
 let service: TestService
 let session: string
 let handle: string
 let key: string
 beforeAll(async () => {
-  service = await startService()
+  service = await sharedService()
   session = (await signUp(service.base)).session
   const made = await makeIdentity(service.base, session)
   handle = made.handle
   key = made.secrets.identity_key
 })
-afterAll(() => service.stop())
 
 const ask = (method: string, path: string, token: string, body?: unknown) =>
   call(service.base, method, `/api/identities/${handle}${path}`, { token, ...(body === undefined ? {} : { body }) })

@@ -8,7 +8,7 @@ import * as path from "node:path"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { call, makeIdentity, signUp } from "../harness/Client.ts"
 import { has } from "../harness/Programs.ts"
-import { startService, type TestService } from "../harness/Service.ts"
+import { sharedService, type TestService } from "../harness/Service.ts"
 
 const document = readFileSync(new URL("../../docs/proof.md", import.meta.url), "utf8")
 /** Returns the only block of the document in this language. */
@@ -23,12 +23,11 @@ let session: string
 let handle: string
 const folder = mkdtempSync(path.join(tmpdir(), "svc-lines-"))
 beforeAll(async () => {
-  service = await startService()
+  service = await sharedService()
   session = (await signUp(service.base)).session
   handle = (await makeIdentity(service.base, session)).handle
 })
 afterAll(async () => {
-  await service.stop()
   rmSync(folder, { recursive: true })
 })
 

@@ -6,10 +6,10 @@ import * as path from "node:path"
 import { createClient } from "@agent-identity/sdk"
 import { component, verifySignature, webcrypto } from "http-message-sig"
 import type { JWK } from "jose"
-import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { beforeAll, describe, expect, it } from "vitest"
 import { call, makeIdentity, signUp } from "../harness/Client.ts"
 import { fetchPublic, hostOf } from "../harness/Public.ts"
-import { startService, type TestService } from "../harness/Service.ts"
+import { sharedService, type TestService } from "../harness/Service.ts"
 import { runHere } from "../harness/Commands.ts"
 import { directoryOf, directoryPath, startSite, verifiedOrigin } from "./Sites.ts"
 
@@ -18,13 +18,12 @@ let session: string
 let handle: string
 let key: string
 beforeAll(async () => {
-  service = await startService()
+  service = await sharedService()
   session = (await signUp(service.base)).session
   const made = await makeIdentity(service.base, session)
   handle = made.handle
   key = made.secrets.identity_key
 })
-afterAll(() => service.stop())
 
 const url = "https://shop.example/search?q=agents"
 const sign = (token: string, body: Readonly<Record<string, unknown>> = {}, name = handle) =>

@@ -1,8 +1,8 @@
 /** Identity tokens, verified by `jose` from the published keys as a cloud would verify them. */
 import { createRemoteJWKSet, decodeProtectedHeader, jwtVerify } from "jose"
-import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { beforeAll, describe, expect, it } from "vitest"
 import { call, makeIdentity, signUp } from "../harness/Client.ts"
-import { eventually, startService, type TestService } from "../harness/Service.ts"
+import { eventually, sharedService, type TestService } from "../harness/Service.ts"
 
 let service: TestService
 let session: string
@@ -12,7 +12,7 @@ let key: string
 let id: string
 const audience = "sts.amazonaws.com"
 beforeAll(async () => {
-  service = await startService()
+  service = await sharedService()
   const account = await signUp(service.base)
   session = account.session
   org = account.org.id
@@ -21,7 +21,6 @@ beforeAll(async () => {
   key = made.secrets.identity_key
   id = made.identity.id
 })
-afterAll(() => service.stop())
 
 const create = (token: string, body: Readonly<Record<string, unknown>> = {}, name = handle) =>
   call(service.base, "POST", `/api/identities/${name}/tokens`, { token, body: { audience, ...body } })

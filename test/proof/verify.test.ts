@@ -6,13 +6,13 @@ import { createClient } from "@agent-identity/sdk"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { call, makeIdentity, signUp } from "../harness/Client.ts"
 import { runHere } from "../harness/Commands.ts"
-import { startService, type TestService } from "../harness/Service.ts"
+import { startService, type OwnService } from "../harness/Service.ts"
 
-let here: TestService
-let there: TestService
+let here: OwnService
+let there: OwnService
 /** An account at this service, which verifies, and an agent at each service. */
 let session: string
-const agents: Array<{ service: TestService; session: string; handle: string; key: string }> = []
+const agents: Array<{ service: OwnService; session: string; handle: string; key: string }> = []
 beforeAll(async () => {
   ;[here, there] = [
     await startService(),

@@ -8,7 +8,7 @@ import type * as Sdk from "@agent-identity/sdk"
 import { openBrowser, takeContext } from "../harness/Browser.ts"
 import { signUp } from "../harness/Client.ts"
 import { has } from "../harness/Programs.ts"
-import { startService, type TestService } from "../harness/Service.ts"
+import { sharedService, type TestService } from "../harness/Service.ts"
 
 /** Values that the page passes to the programs of this test. */
 declare global {
@@ -20,7 +20,7 @@ let session: string
 let site: Server
 let origin: string
 beforeAll(async () => {
-  service = await startService()
+  service = await sharedService()
   session = (await signUp(service.base)).session
   const made = await rolldown({
     input: path.join(import.meta.dirname, "..", "..", "packages", "sdk", "src", "index.ts"),
@@ -36,7 +36,6 @@ beforeAll(async () => {
 afterAll(async () => {
   site.closeAllConnections()
   site.close()
-  await service.stop()
 })
 
 describe("The API", () => {

@@ -15,18 +15,17 @@ import {
   signWebhook,
   verifyWebhook,
 } from "@agent-identity/sdk"
-import { afterAll, beforeAll, describe, expect, it, vi } from "vitest"
+import { beforeAll, describe, expect, it, vi } from "vitest"
 import { signUp } from "../harness/Client.ts"
-import { startService, type TestService } from "../harness/Service.ts"
+import { sharedService, type TestService } from "../harness/Service.ts"
 import { operations } from "./Operations.ts"
 
 let service: TestService
 let key: string
 beforeAll(async () => {
-  service = await startService()
+  service = await sharedService()
   key = (await signUp(service.base)).session
 })
-afterAll(() => service.stop())
 
 const problem = {
   code: "x",

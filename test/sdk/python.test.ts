@@ -7,7 +7,7 @@ import { promisify } from "node:util"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { signUp } from "../harness/Client.ts"
 import { has } from "../harness/Programs.ts"
-import { startService, type TestService } from "../harness/Service.ts"
+import { sharedService, type TestService } from "../harness/Service.ts"
 import { operations } from "./Operations.ts"
 
 const execFile = promisify(execFileCallback)
@@ -19,13 +19,12 @@ let service: TestService
 let session: string
 let folder: string
 beforeAll(async () => {
-  service = await startService()
+  service = await sharedService()
   session = (await signUp(service.base)).session
   folder = mkdtempSync(path.join(os.tmpdir(), "svc-sdk-python-"))
   writeFileSync(path.join(folder, "operations.json"), JSON.stringify(operations))
 })
 afterAll(async () => {
-  await service.stop()
   rmSync(folder, { recursive: true })
 })
 

@@ -13,21 +13,20 @@ import {
   verifyWebhook,
 } from "@agent-identity/sdk"
 import { Webhook } from "standardwebhooks"
-import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { beforeAll, describe, expect, it } from "vitest"
 import { generate } from "../../scripts/sdk.ts"
 import { call, signUp } from "../harness/Client.ts"
 import { startReceiver } from "../harness/Receiver.ts"
-import { eventually, startService, type TestService } from "../harness/Service.ts"
+import { eventually, sharedService, type TestService } from "../harness/Service.ts"
 
 const execFile = promisify(execFileCallback)
 
 let service: TestService
 let session: string
 beforeAll(async () => {
-  service = await startService()
+  service = await sharedService()
   session = (await signUp(service.base)).session
 })
-afterAll(() => service.stop())
 
 const clientOf = (options: Parameters<typeof createClient>[0] = {}) =>
   createClient({ key: session, baseUrl: service.base, ...options })

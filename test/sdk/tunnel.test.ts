@@ -4,19 +4,18 @@ import { createServer, type IncomingMessage, request } from "node:http"
 import type { AddressInfo } from "node:net"
 import { createClient, type OpenTunnel, type TunnelHandler } from "@agent-identity/sdk"
 import { connectTunnel } from "@svc/tunnel-edge/agent/Agent"
-import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from "vitest"
+import { afterEach, beforeAll, describe, expect, it, vi } from "vitest"
 import { signUp } from "../harness/Client.ts"
 import { fetchPublic, hostOf } from "../harness/Public.ts"
-import { eventually, startService, type TestService } from "../harness/Service.ts"
+import { eventually, sharedService, type TestService } from "../harness/Service.ts"
 
 let service: TestService
 let session: string
 beforeAll(async () => {
-  service = await startService()
+  service = await sharedService()
   session = (await signUp(service.base)).session
   await createClient({ key: session, baseUrl: service.base }).createIdentity("sdk-tunnel")
 })
-afterAll(() => service.stop())
 
 const ada = () => createClient({ key: session, baseUrl: service.base }).identity("sdk-tunnel")
 let open: OpenTunnel | undefined

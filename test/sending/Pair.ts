@@ -1,6 +1,6 @@
 /** Two agents of one Org, Ada and Grace, where Ada may send to Grace, and helpers to make requests as one of them. */
 import { call, makeIdentity, signUp } from "../harness/Client.ts"
-import { startService, type TestService } from "../harness/Service.ts"
+import { sharedService, type TestService } from "../harness/Service.ts"
 
 export type Json = Record<string, any>
 
@@ -14,7 +14,7 @@ export const messagesOf = async (service: TestService, token: string, handle: st
 type Agent = Awaited<ReturnType<typeof makeIdentity>>
 
 export const startPair = async () => {
-  const service = await startService()
+  const service = await sharedService()
   const session = (await signUp(service.base)).session
   const ada = await makeIdentity(service.base, session)
   const grace = await makeIdentity(service.base, session)

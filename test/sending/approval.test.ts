@@ -2,7 +2,7 @@
  * Approving exactly the content that was reviewed: what a person sees of a waiting message, and the hash in a decision.
  */
 import { createHash } from "node:crypto"
-import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { beforeAll, describe, expect, it } from "vitest"
 import { call } from "../harness/Client.ts"
 import { eventually } from "../harness/Service.ts"
 import { messagesOf, type Pair, startPair } from "./Pair.ts"
@@ -16,7 +16,6 @@ beforeAll(async () => {
   to = [pair.grace.identity.email]
   await person("PATCH", "/mail", { approval: "required" })
 })
-afterAll(() => pair.service.stop())
 
 const person = (method: string, rest: string, body?: unknown) =>
   call(pair.service.base, method, `${path}${rest}`, { token: pair.session, ...(body === undefined ? {} : { body }) })

@@ -1,6 +1,6 @@
 /** Mail between two Identities of one service: its content, delivery exactly once, and forms of the address. */
 import { fromPublic } from "@svc/domain/Ids"
-import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { beforeAll, describe, expect, it } from "vitest"
 import { call } from "../harness/Client.ts"
 import { eventually, type TestService } from "../harness/Service.ts"
 import { allow, messagesOf, type Pair, startPair } from "./Pair.ts"
@@ -15,7 +15,6 @@ describe("mail between two agents", () => {
   beforeAll(async () => {
     ;({ service, session, ada, grace, as } = await startPair())
   })
-  afterAll(() => service.stop())
 
   it("shows an inline picture, sent from a draft or directly", async () => {
     const picture = { filename: "dot.png", content_type: "image/png", content_base64: "UE5H", content_id: "dot@ada" }

@@ -2,7 +2,7 @@
  * Sending mail with the whole service: two agents without a relay, and one that sends through a relay, gets a reply
  * over SMTP, and replies in the thread.
  */
-import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { beforeAll, describe, expect, it } from "vitest"
 import { call, makeIdentity, signUp } from "../harness/Client.ts"
 import { send } from "../harness/Mail.ts"
 import { freePort } from "../harness/Ports.ts"
@@ -20,7 +20,6 @@ describe("development without a relay", () => {
   beforeAll(async () => {
     ;({ service, session, ada, grace, as } = await startPair())
   })
-  afterAll(() => service.stop())
 
   it("lets two agents exchange mail, reply in the thread and attach files", async () => {
     const sent = await as(ada, "POST", "/messages/send", {

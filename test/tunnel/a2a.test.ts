@@ -1,15 +1,14 @@
 import { DefaultAgentCardResolver } from "@a2a-js/sdk/client"
 import { connectTunnel } from "@svc/tunnel-edge/agent/Agent"
-import { afterAll, beforeAll, expect, it } from "vitest"
+import { beforeAll, expect, it } from "vitest"
 import { makeIdentity, signUp } from "../harness/Client.ts"
-import { startService, type TestService } from "../harness/Service.ts"
+import { sharedService, type TestService } from "../harness/Service.ts"
 import { agent, talk, viaLoopback } from "./A2aAgents.ts"
 
 let service: TestService
 beforeAll(async () => {
-  service = await startService()
+  service = await sharedService()
 })
-afterAll(() => service.stop())
 
 it("an A2A client finds an agent by its card and talks to it through the tunnel", async () => {
   const { session } = await signUp(service.base)

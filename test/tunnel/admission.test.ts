@@ -5,7 +5,7 @@ import { connectTunnel, type Tunnel } from "@svc/tunnel-edge/agent/Agent"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { call, makeIdentity, signUp } from "../harness/Client.ts"
 import { fetchPublic, hostOf, sendRaw, openConnection } from "../harness/Public.ts"
-import { eventually, startService, type TestService } from "../harness/Service.ts"
+import { eventually, sharedService, type TestService } from "../harness/Service.ts"
 
 let service: TestService
 let session: string
@@ -13,7 +13,7 @@ let origin: Server
 const tunnels: Array<Tunnel> = []
 
 beforeAll(async () => {
-  service = await startService()
+  service = await sharedService()
   session = (await signUp(service.base)).session
   origin = createServer({ keepAliveTimeout: 60_000 }, (incoming, outgoing) =>
     outgoing.end(JSON.stringify(incoming.headers)),
@@ -28,7 +28,6 @@ afterAll(async () => {
   for (const tunnel of tunnels) await tunnel.close()
   origin.closeAllConnections()
   origin.close()
-  await service.stop()
 })
 
 const withTunnel = async () => {

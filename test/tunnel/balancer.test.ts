@@ -7,14 +7,14 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { call, makeIdentity, signUp } from "../harness/Client.ts"
 import { hostOf, sendRaw } from "../harness/Public.ts"
 import { freePort } from "../harness/Ports.ts"
-import { eventually, startService, type TestService } from "../harness/Service.ts"
+import { eventually, startService, type OwnService } from "../harness/Service.ts"
 
 /** The address from which the balancer connects; the agent and other clients connect from 127.0.0.1. */
 const balancer = "127.0.0.2"
 const client = "203.0.113.7"
 const header = (address: string) => `PROXY TCP4 ${address} 10.0.0.1 40000 443\r\n`
 
-let service: TestService
+let service: OwnService
 let origin: Server
 let tunnel: Tunnel
 let handle: string

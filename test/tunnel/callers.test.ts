@@ -9,13 +9,13 @@ import { connectTunnel, type Tunnel } from "@svc/tunnel-edge/agent/Agent"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { call, makeIdentity, signUp } from "../harness/Client.ts"
 import { fetchPublic, hostOf, openConnection, sendRaw } from "../harness/Public.ts"
-import { eventually, startService, type TestService } from "../harness/Service.ts"
+import { eventually, startService, type OwnService } from "../harness/Service.ts"
 import { agent, talk, viaLoopback } from "./A2aAgents.ts"
 import { type Options, signedBy } from "./SignedRequests.ts"
 
-let here: TestService
-let there: TestService
-const sessions = new Map<TestService, string>()
+let here: OwnService
+let there: OwnService
+const sessions = new Map<OwnService, string>()
 const tunnels: Array<Tunnel> = []
 const directories: Array<Server> = []
 beforeAll(async () => {
@@ -37,7 +37,7 @@ const echo: Listener = (incoming, outgoing) => {
   incoming.resume().on("end", () => outgoing.end(JSON.stringify({ ...incoming.headers, trailers: incoming.trailers })))
 }
 
-const inhabit = async (service: TestService, handler: Listener = echo, callers?: unknown) => {
+const inhabit = async (service: OwnService, handler: Listener = echo, callers?: unknown) => {
   const session = sessions.get(service)!
   const { handle, secrets, identity } = await makeIdentity(service.base, session)
   const tunnel = connectTunnel({
@@ -89,7 +89,7 @@ const seen = ({ body }: { readonly body: string }) => {
 
 describe("two deployments", () => {
   it("whose agents call each other by A2A through their tunnels share no secret", async () => {
-    const cardOf = (service: TestService, handle: string) =>
+    const cardOf = (service: OwnService, handle: string) =>
       new DefaultAgentCardResolver().resolve(service.base, `/@${handle}/agent-card.json`)
     const later: Record<string, Listener> = {}
     const on =

@@ -5,7 +5,7 @@ import { call, makeIdentity, signUp } from "../harness/Client.ts"
 import { runHere } from "../harness/Commands.ts"
 import { fetchPublic, hostOf, openConnection } from "../harness/Public.ts"
 import { freePort } from "../harness/Ports.ts"
-import { eventually, startService, type TestService } from "../harness/Service.ts"
+import { eventually, sharedService, type TestService } from "../harness/Service.ts"
 import { startSvc } from "../harness/Svc.ts"
 
 let service: TestService
@@ -16,7 +16,7 @@ let port: number
 const waiting: Array<() => void> = []
 
 beforeAll(async () => {
-  service = await startService()
+  service = await sharedService()
   session = (await signUp(service.base)).session
   origin = createServer((incoming, outgoing) => {
     const respond = () => outgoing.end(`${incoming.url} for ${incoming.headers.host}`)
@@ -27,7 +27,6 @@ beforeAll(async () => {
   port = (origin.address() as AddressInfo).port
 })
 afterAll(async () => {
-  await service.stop()
   origin.closeAllConnections()
   origin.close()
 })

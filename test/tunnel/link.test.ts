@@ -1,19 +1,18 @@
 import { connectTunnel, TunnelRefused } from "@svc/tunnel-edge/agent/Agent"
-import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { beforeAll, describe, expect, it } from "vitest"
 import { call, makeIdentity, signUp } from "../harness/Client.ts"
 import * as Public from "../harness/Public.ts"
 import { hostOf } from "../harness/Public.ts"
-import { eventually, startService, type TestService } from "../harness/Service.ts"
+import { eventually, sharedService, type TestService } from "../harness/Service.ts"
 import { browser, obtainTokens, registerClient } from "../oauth/Consent.ts"
 
 const here = "http://localhost:4711/callback"
 let service: TestService
 let session: string
 beforeAll(async () => {
-  service = await startService()
+  service = await sharedService()
   session = (await signUp(service.base)).session
 })
-afterAll(() => service.stop())
 
 const open = (key: string, more: object) =>
   connectTunnel({ key, edge: `http://connect.tunnel.localhost:${service.edgePort}`, client: "test", ...more })

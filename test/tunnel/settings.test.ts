@@ -8,11 +8,11 @@ import { connectTunnel, type Tunnel } from "@svc/tunnel-edge/agent/Agent"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { call, makeIdentity, signUp } from "../harness/Client.ts"
 import { fetchPublic, hostOf, sendRaw } from "../harness/Public.ts"
-import { eventually, startService, type TestService } from "../harness/Service.ts"
+import { eventually, startService, type OwnService } from "../harness/Service.ts"
 import { freePort } from "../harness/Ports.ts"
 
 const MiB = 1024 * 1024
-let service: TestService
+let service: OwnService
 let session: string
 let origin: Server
 let port: number

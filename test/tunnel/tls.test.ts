@@ -10,11 +10,11 @@ import { connectTunnel } from "@svc/tunnel-edge/agent/Agent"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { call, makeIdentity, signUp } from "../harness/Client.ts"
 import { fetchPublic } from "../harness/Public.ts"
-import { eventually, startService, type TestService } from "../harness/Service.ts"
+import { eventually, startService, type OwnService } from "../harness/Service.ts"
 import { freePort } from "../harness/Ports.ts"
 
 const wildcard = selfSigned(["*.tunnel.localhost", "connect.tunnel.localhost"], new Date())
-let service: TestService
+let service: OwnService
 let session: string
 beforeAll(async () => {
   service = await startService({ env: { SVC_EDGE_TLS_CERT: wildcard.cert, SVC_EDGE_TLS_KEY: wildcard.key } })

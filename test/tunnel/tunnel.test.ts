@@ -6,7 +6,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { makeIdentity, signUp } from "../harness/Client.ts"
 import * as Public from "../harness/Public.ts"
 import { hostOf } from "../harness/Public.ts"
-import { eventually, startService, type TestService } from "../harness/Service.ts"
+import { eventually, sharedService, type TestService } from "../harness/Service.ts"
 import { freePort } from "../harness/Ports.ts"
 
 let service: TestService
@@ -65,7 +65,7 @@ const application: RequestListener = (incoming, outgoing) => {
 }
 
 beforeAll(async () => {
-  service = await startService()
+  service = await sharedService()
   session = (await signUp(service.base)).session
   ada = await makeIdentity(service.base, session)
   origin = createHttpServer(application)
@@ -86,7 +86,6 @@ beforeAll(async () => {
 })
 afterAll(async () => {
   await tunnel.close()
-  await service.stop()
   origin.closeAllConnections()
   origin.close()
 })

@@ -8,19 +8,18 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { call, newHandle } from "../harness/Client.ts"
 import { send } from "../harness/Mail.ts"
 import { startReceiver } from "../harness/Receiver.ts"
-import { eventually, startService, type TestService } from "../harness/Service.ts"
+import { eventually, sharedService, type TestService } from "../harness/Service.ts"
 import { registerClientId, obtainTokens, mcp, signedInUser } from "../oauth/Consent.ts"
 
 let service: TestService
 let receiver: Awaited<ReturnType<typeof startReceiver>>
 let owner: Awaited<ReturnType<typeof signedInUser>>
 beforeAll(async () => {
-  service = await startService()
+  service = await sharedService()
   owner = await signedInUser(service.base)
 })
 beforeAll(async () => void (receiver = await startReceiver()))
 afterAll(() => receiver.stop())
-afterAll(() => service.stop())
 
 const session = async (method: string, path: string, body?: unknown) =>
   call(service.base, method, path, { token: owner.session, ...(body === undefined ? {} : { body }) })

@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { call, makeIdentity, signUp } from "../harness/Client.ts"
 import { startReceiver } from "../harness/Receiver.ts"
-import { eventually, startService, type TestService } from "../harness/Service.ts"
+import { eventually, sharedService, type TestService } from "../harness/Service.ts"
 
 let service: TestService
 let answer: { status: number; body: string | Buffer } = { status: 200, body: "" }
@@ -13,7 +13,7 @@ let at: string
 let webhook: string
 
 beforeAll(async () => {
-  service = await startService()
+  service = await sharedService()
   receiver = await startReceiver((response) => {
     response.statusCode = answer.status
     response.end(answer.body)
@@ -28,7 +28,6 @@ beforeAll(async () => {
   at = `/api/identities/${handle}/webhooks/${webhook}`
 })
 afterAll(async () => {
-  await service.stop()
   await receiver.stop()
 })
 

@@ -2,18 +2,17 @@
  * Conditional changes and resynchronization (RFC 7162). In every test the first message is gone before the client looks,
  * so that no UID equals its sequence number, and messages are missing below UIDNEXT.
  */
-import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { beforeAll, describe, expect, it } from "vitest"
 import { makeIdentity, signUp } from "../../harness/Client.ts"
 import { ImapClient } from "../../harness/Imap.ts"
-import { startService, type TestService } from "../../harness/Service.ts"
+import { sharedService, type TestService } from "../../harness/Service.ts"
 
 let service: TestService
 let token: string
 beforeAll(async () => {
-  service = await startService()
+  service = await sharedService()
   token = (await signUp(service.base)).session
 })
-afterAll(() => service.stop())
 
 const letter = (n: number) => `Subject: letter ${n}\r\n\r\ntext\r\n`
 

@@ -5,10 +5,10 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { call, makeIdentity, signUp } from "../../harness/Client.ts"
 import { ImapClient } from "../../harness/Imap.ts"
 import { send } from "../../harness/Mail.ts"
-import { eventually, startService, type TestService } from "../../harness/Service.ts"
+import { eventually, startService, type OwnService } from "../../harness/Service.ts"
 import { browser, obtainTokens, registerClient } from "../../oauth/Consent.ts"
 
-let service: TestService
+let service: OwnService
 let token: string
 beforeAll(async () => {
   service = await startService({ env: { SVC_IMAP_MAILBOX_SESSIONS: "4" } })

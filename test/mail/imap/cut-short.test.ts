@@ -4,9 +4,9 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { call, makeIdentity, signUp } from "../../harness/Client.ts"
 import { ImapClient } from "../../harness/Imap.ts"
 import { send } from "../../harness/Mail.ts"
-import { startService, type TestService } from "../../harness/Service.ts"
+import { startService, type OwnService } from "../../harness/Service.ts"
 
-let service: TestService
+let service: OwnService
 let token: string
 beforeAll(async () => {
   service = await startService()

@@ -1,17 +1,16 @@
 /** Drafts are shared between the API and mail clients, and subaddress tags are folders if enabled. */
-import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { beforeAll, describe, expect, it } from "vitest"
 import { call, makeIdentity, signUp } from "../../harness/Client.ts"
 import { ImapClient } from "../../harness/Imap.ts"
 import { send } from "../../harness/Mail.ts"
-import { startService, type TestService } from "../../harness/Service.ts"
+import { sharedService, type TestService } from "../../harness/Service.ts"
 
 let service: TestService
 let token: string
 beforeAll(async () => {
-  service = await startService()
+  service = await sharedService()
   token = (await signUp(service.base)).session
 })
-afterAll(() => service.stop())
 
 const makeMailbox = async () => {
   const { secrets, handle } = await makeIdentity(service.base, token)

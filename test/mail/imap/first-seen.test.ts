@@ -1,16 +1,15 @@
 /** \Recent, INTERNALDATE and MODSEQ: which session sees a message first, when it arrived, and when it changed. */
-import { afterAll, beforeAll, expect, it } from "vitest"
+import { beforeAll, expect, it } from "vitest"
 import { makeIdentity, signUp } from "../../harness/Client.ts"
 import { ImapClient } from "../../harness/Imap.ts"
-import { startService, type TestService } from "../../harness/Service.ts"
+import { sharedService, type TestService } from "../../harness/Service.ts"
 
 let service: TestService
 let token: string
 beforeAll(async () => {
-  service = await startService()
+  service = await sharedService()
   token = (await signUp(service.base)).session
 })
-afterAll(() => service.stop())
 
 const makeMailbox = async () => {
   const { username, password } = (await makeIdentity(service.base, token)).secrets.imap

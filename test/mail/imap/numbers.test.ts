@@ -2,18 +2,17 @@
  * Sequence numbers and UIDs in a folder where they differ: its first messages and its last one are removed, so that no
  * number equals its UID, and no message has the UID below UIDNEXT (RFC 9051 sections 2.3.1 and 6.3.2).
  */
-import { afterAll, beforeAll, expect, it } from "vitest"
+import { beforeAll, expect, it } from "vitest"
 import { makeIdentity, signUp } from "../../harness/Client.ts"
 import { ImapClient } from "../../harness/Imap.ts"
-import { startService, type TestService } from "../../harness/Service.ts"
+import { sharedService, type TestService } from "../../harness/Service.ts"
 
 let service: TestService
 let token: string
 beforeAll(async () => {
-  service = await startService()
+  service = await sharedService()
   token = (await signUp(service.base)).session
 })
-afterAll(() => service.stop())
 
 /** A client whose INBOX holds UIDs 3, 4, 6 and 7 as numbers 1 to 4; UIDNEXT is 9. All but 6 and 7 are read. */
 const open = async () => {

@@ -5,9 +5,9 @@ import { mkdirSync, mkdtempSync, readdirSync, readFileSync, renameSync, rmSync, 
 import { connect, createServer, type Socket } from "node:net"
 import * as os from "node:os"
 import * as path from "node:path"
-import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { beforeAll, describe, expect, it } from "vitest"
 import { signUp } from "../../harness/Client.ts"
-import { eventually, startService, type TestService } from "../../harness/Service.ts"
+import { eventually, sharedService, type TestService } from "../../harness/Service.ts"
 import { makeMailbox, subjects } from "./Mailboxes.ts"
 import { has } from "../../harness/Programs.ts"
 
@@ -106,10 +106,9 @@ const byName = (kept: ReadonlyArray<{ readonly subject: string }>) =>
 
 describe.skipIf(!has("offlineimap"))("offlineimap", () => {
   beforeAll(async () => {
-    service = await startService()
+    service = await sharedService()
     token = (await signUp(service.base)).session
   })
-  afterAll(() => service.stop())
 
   it("downloads everything once, even after it was killed", { timeout: 400_000 }, async () => {
     const box = await makeMailbox(service, token, 60)

@@ -5,10 +5,10 @@ import * as os from "node:os"
 import * as path from "node:path"
 import { promisify } from "node:util"
 import { ImapFlow } from "imapflow"
-import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { beforeAll, describe, expect, it } from "vitest"
 import { call, makeIdentity, signUp } from "../../harness/Client.ts"
 import { send } from "../../harness/Mail.ts"
-import { eventually, startService, type TestService } from "../../harness/Service.ts"
+import { eventually, sharedService, type TestService } from "../../harness/Service.ts"
 import { has } from "../../harness/Programs.ts"
 
 const run = promisify(execFile)
@@ -16,10 +16,9 @@ const run = promisify(execFile)
 let service: TestService
 let token: string
 beforeAll(async () => {
-  service = await startService()
+  service = await sharedService()
   token = (await signUp(service.base)).session
 })
-afterAll(() => service.stop())
 
 const makeMailbox = async (letters: number) => {
   const { secrets, handle } = await makeIdentity(service.base, token)

@@ -1,9 +1,9 @@
 /** Python's imaplib and smtplib, as scripts use them, if Python is installed. */
 import { execFile } from "node:child_process"
 import { promisify } from "node:util"
-import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { beforeAll, describe, expect, it } from "vitest"
 import { signUp } from "../../harness/Client.ts"
-import { startService, type TestService } from "../../harness/Service.ts"
+import { sharedService, type TestService } from "../../harness/Service.ts"
 import { makeMailbox, subjects } from "./Mailboxes.ts"
 import { has } from "../../harness/Programs.ts"
 
@@ -19,10 +19,9 @@ const python = async (script: string, given: object): Promise<any> => {
 
 describe.skipIf(!has("python"))("python", () => {
   beforeAll(async () => {
-    service = await startService()
+    service = await sharedService()
     token = (await signUp(service.base)).session
   })
-  afterAll(() => service.stop())
 
   it("reads, searches, flags, appends and moves with imaplib", async () => {
     const box = await makeMailbox(service, token, 3)

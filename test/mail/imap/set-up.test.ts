@@ -2,9 +2,9 @@
 import { afterAll, beforeAll, expect, it } from "vitest"
 import { call, makeIdentity, signUp } from "../../harness/Client.ts"
 import { ImapClient } from "../../harness/Imap.ts"
-import { startService, type TestService } from "../../harness/Service.ts"
+import { startService, type OwnService } from "../../harness/Service.ts"
 
-let service: TestService
+let service: OwnService
 beforeAll(async () => {
   service = await startService({ env: { SVC_IMAP_HOST: "mail.example.org" } })
 })

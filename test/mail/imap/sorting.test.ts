@@ -1,14 +1,13 @@
 /** The order that SORT gives messages, and the days by which SEARCH finds them, over a real Mailbox (RFC 5256, RFC 5957). */
-import { afterAll, beforeAll, expect, it } from "vitest"
+import { beforeAll, expect, it } from "vitest"
 import { makeIdentity, signUp } from "../../harness/Client.ts"
 import { ImapClient } from "../../harness/Imap.ts"
-import { startService, type TestService } from "../../harness/Service.ts"
+import { sharedService, type TestService } from "../../harness/Service.ts"
 
 let service: TestService
 beforeAll(async () => {
-  service = await startService()
+  service = await sharedService()
 })
-afterAll(() => service.stop())
 
 it("SORT uses the mailbox of the first address, including groups and comments", async () => {
   const { secrets } = await makeIdentity(service.base, (await signUp(service.base)).session)

@@ -1,11 +1,11 @@
 /** Terminal mail clients, if installed: neomutt with its caches, and aerc. */
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs"
 import * as path from "node:path"
-import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { beforeAll, describe, expect, it } from "vitest"
 import { signUp } from "../../harness/Client.ts"
 import { ImapClient } from "../../harness/Imap.ts"
 import { send } from "../../harness/Mail.ts"
-import { startService, type TestService } from "../../harness/Service.ts"
+import { sharedService, type TestService } from "../../harness/Service.ts"
 import { makeMailbox, subjects } from "./Mailboxes.ts"
 import * as Terminal from "./Terminal.ts"
 import { has } from "../../harness/Programs.ts"
@@ -13,10 +13,9 @@ import { has } from "../../harness/Programs.ts"
 let service: TestService
 let token: string
 beforeAll(async () => {
-  service = await startService()
+  service = await sharedService()
   token = (await signUp(service.base)).session
 })
-afterAll(() => service.stop())
 
 type Mailbox = Awaited<ReturnType<typeof makeMailbox>>
 

@@ -4,10 +4,10 @@
 import { afterAll, beforeAll, expect, it } from "vitest"
 import { call, makeIdentity, signUp } from "../../harness/Client.ts"
 import { ImapClient } from "../../harness/Imap.ts"
-import { startService, type TestService } from "../../harness/Service.ts"
+import { startService, type OwnService } from "../../harness/Service.ts"
 import { Views } from "./Views.ts"
 
-let service: TestService
+let service: OwnService
 beforeAll(async () => {
   service = await startService()
 })

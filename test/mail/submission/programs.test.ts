@@ -11,7 +11,7 @@ import { selfSigned } from "@svc/cluster/net/SelfSigned"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { call, signUp } from "../../harness/Client.ts"
 import { converse } from "../../harness/Mail.ts"
-import { eventually, startService, type TestService } from "../../harness/Service.ts"
+import { eventually, startService, type OwnService } from "../../harness/Service.ts"
 import { type Program, program } from "./Programs.ts"
 import { has } from "../../harness/Programs.ts"
 
@@ -25,7 +25,7 @@ const renew = (name: string) => {
   writeFileSync(files.cert, cert)
 }
 
-let service: TestService
+let service: OwnService
 let ada: Program
 let bob: Program
 beforeAll(async () => {

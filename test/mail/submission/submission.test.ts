@@ -5,10 +5,10 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { call, signUp } from "../../harness/Client.ts"
 import { ImapClient } from "../../harness/Imap.ts"
 import { converse } from "../../harness/Mail.ts"
-import { startService, type TestService } from "../../harness/Service.ts"
+import { startService, type OwnService } from "../../harness/Service.ts"
 import { type Program, program } from "./Programs.ts"
 
-let service: TestService
+let service: OwnService
 let token: string
 let ada: Program
 let bob: Program
