@@ -32,8 +32,15 @@ beforeAll(async () => {
 const grantId = "0199d3c0-5e0f-7c4e-9b1a-3f2d6c8e4a10"
 const messageId = "msg_01kjr8xr3v7k2t9m4q6w8y0zab"
 
-const keyOf = async (rights: object, path = "/api/keys"): Promise<string> =>
-  (await call(service.base, "POST", path, { token: session, body: { name: "k", ...rights } })).body.key
+const keys = new Map<string, Promise<string>>()
+/** Returns a key with these rights, which its users do not change. */
+const keyOf = (rights: object, path = "/api/keys") => {
+  const create = async (): Promise<string> =>
+    (await call(service.base, "POST", path, { token: session, body: { name: "k", ...rights } })).body.key
+  const wanted = JSON.stringify([rights, path])
+  if (!keys.has(wanted)) keys.set(wanted, create())
+  return keys.get(wanted)!
+}
 const at = (path: string) => `/api/identities/${handle}${path}`
 
 /** A value that weakens no protection of the account holder, so that the scope of the operation suffices. */
