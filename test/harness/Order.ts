@@ -33,7 +33,6 @@ const waiting = [
   "net/certificates",
   "tunnel/link",
   "cluster/proof",
-  "mail/kill",
   "tunnel/hiccup",
   "operations/metrics",
 ].map((name) => `/${name}.test.ts`)

@@ -208,9 +208,13 @@ describe("Killed process", () => {
 })
 
 describe("Two processes", () => {
+  let two: Process
+  beforeAll(async () => {
+    two = await deployment.start(["api"], { SVC_BASE_URL: front.base })
+  })
+
   it("that receive one refresh token concurrently issue valid tokens, five pairs at most", async () => {
     const one = api
-    const two = await deployment.start(["api"], { SVC_BASE_URL: front.base })
     const client = await clientOf()
     const { refresh } = await obtainTokens(front.base, person(), client, here)
     const pairs = await Promise.all([one, two, one, two].map(({ base }) => refreshing(client, refresh, base)))
@@ -230,7 +234,6 @@ describe("Two processes", () => {
   })
 
   it("that receive one code concurrently redeem it once", async () => {
-    const two = await deployment.start(["api"], { SVC_BASE_URL: front.base })
     const client = await clientOf()
     const verifier = verifierOf()
     const back = await person().allow(
