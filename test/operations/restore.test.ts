@@ -26,10 +26,11 @@ import * as EmbeddedPostgres from "@svc/cluster/store/EmbeddedPostgres"
 import { ConfigProvider, Effect, Option } from "effect"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { call, makeIdentity, signUp } from "../harness/Client.ts"
-import { deploy } from "../harness/Deployment.ts"
+import { deploy, type Deployment } from "../harness/Deployment.ts"
 import { send } from "../harness/Mail.ts"
 import { freePort } from "../harness/Ports.ts"
 import { eventually } from "../harness/Service.ts"
+import { copy, preparedName } from "../harness/TestServers.ts"
 import { browser, obtainTokens, mcp, registerClient } from "../oauth/Consent.ts"
 
 const root = mkdtempSync(path.join(os.tmpdir(), "svc-restore-"))
@@ -69,6 +70,15 @@ const everything = Effect.gen(function* () {
   return found
 })
 
+/** Returns how many deliveries wait for their next attempt, and how many of them a restore holds back. */
+const waiting = Effect.gen(function* () {
+  const sql = yield* PgClient.PgClient
+  const [row] = yield* sql<{ waiting: number; held: number }>`
+    select count(*)::int as waiting, count(*) filter (where next_attempt_at > now() + interval '900 years')::int as held
+    from delivery where next_attempt_at is not null`
+  return row!
+})
+
 const source = place("source")
 const [underLoad, atRest] = [path.join(root, "under-load.tar.zst"), path.join(place("folder"), "unused")]
 const acknowledged = new Map<string, string>()
@@ -76,11 +86,12 @@ let certain: ReadonlyMap<string, string>
 let session: string
 let handle: string
 let kept: string
-/** The access token of an app, and the export of the audit log after the last write. */
+/** The access token of an app, and the export of the audit log before the first backup. */
 let access: string
 let log: string
 
 beforeAll(async () => {
+  copy(process.env[preparedName]!, source)
   const deployment = await deploy({ directory: source })
   const { base, smtpPort } = await deployment.start()
   const person = await signUp(base)
@@ -114,6 +125,10 @@ beforeAll(async () => {
     if (status < 300) acknowledged.set(name, value)
   }
   for (let n = 0; n < 20; n++) await put(n)
+  await eventually(
+    async () => (log = await exported(base)),
+    (text) => verified(text).records > 20 && verified(text).faults.length === 0,
+  )
   // Clients write from before the backup until after it.
   let isOver = false
   let next = 20
@@ -125,10 +140,6 @@ beforeAll(async () => {
   isOver = true
   await Promise.all(writers)
   expect(acknowledged.size).toBeGreaterThan(certain.size)
-  await eventually(
-    async () => (log = await exported(base)),
-    (text) => verified(text).records > 20 && verified(text).faults.length === 0,
-  )
   await deployment.stop()
   await withSettings(source, TakeBackup.run(path.dirname(atRest), Option.some(3)))
   kept = path.join(path.dirname(atRest), readdirSync(path.dirname(atRest))[0]!)
@@ -172,12 +183,18 @@ const read = (base: string, url: string) =>
   )
 
 describe("a restore", () => {
-  it("of a backup taken under load has everything that was acknowledged before, and the service continues", async () => {
-    const directory = withKey("loaded")
-    await restored(directory, underLoad)
-    const deployment = await deploy({ directory })
-    try {
-      const { base } = await deployment.start()
+  describe("with a service that continues", () => {
+    let deployment: Deployment
+    let base: string
+    beforeAll(async () => {
+      const directory = withKey("loaded")
+      await restored(directory, underLoad)
+      deployment = await deploy({ directory })
+      base = (await deployment.start()).base
+    })
+    afterAll(() => deployment?.stop())
+
+    it("of a backup taken under load has everything that was acknowledged before, and the service continues", async () => {
       const token = session
       for (const [name, value] of certain) {
         const { body } = await read(base, `/api/vault/secrets/${name}/value`)
@@ -196,45 +213,9 @@ describe("a restore", () => {
       const repeated = await call(base, "PUT", "/api/vault/secrets/after", { token, body: { value: "later" } })
       expect(repeated.status).toBeLessThan(300)
       expect((await makeIdentity(base, token)).identity.status).toBe("ready")
-    } finally {
-      await deployment.stop()
-    }
-  })
-
-  it("of a backup at rest is identical row by row, except for the adjustments of a restore", async () => {
-    const directory = withKey("rested")
-    await restored(directory, kept)
-    const [before, after] = [await inStore(source, everything), await inStore(directory, everything)]
-    const travelled = ["mailbox", "folder", "delivery", "outbox", "backup"]
-    const comparable = (all: Record<string, ReadonlyArray<string>>) =>
-      Object.fromEntries(Object.entries(all).filter(([table]) => !travelled.includes(table)))
-    expect(comparable(after)).toEqual(comparable(before))
-    expect(Object.values(before).filter((rows) => rows.length > 0).length).toBeGreaterThan(12)
-    expect(after["mailbox"]!.length).toBe(before["mailbox"]!.length)
-    expect(after["mailbox"]).not.toEqual(before["mailbox"])
-
-    const waiting = Effect.gen(function* () {
-      const sql = yield* PgClient.PgClient
-      const [row] = yield* sql<{ waiting: number; held: number }>`
-        select count(*)::int as waiting, count(*) filter (where next_attempt_at > now() + interval '900 years')::int as held
-        from delivery where next_attempt_at is not null`
-      return row!
     })
-    const { waiting: all, held } = await inStore(directory, waiting)
-    expect(all).toBeGreaterThan(0)
-    expect(held).toBe(all)
-    await withSettings(directory, Restore.release())
-    expect(await inStore(directory, waiting)).toEqual({ waiting: all, held: 0 })
-    // The same deliveries as in the backup wait, and no others.
-    expect((await inStore(directory, everything))["delivery"]).toEqual(before["delivery"])
-  })
 
-  it("keeps the audit log with its chain, and the access of apps", async () => {
-    const directory = withKey("audited")
-    await restored(directory, kept)
-    const deployment = await deploy({ directory })
-    try {
-      const { base } = await deployment.start()
+    it("keeps the audit log with its chain, and the access of apps", async () => {
       // Right after the start of a busy machine the store may respond late, which is a 503.
       await eventually(
         async () => (await mcp(base, access, "tools/list")).status,
@@ -247,9 +228,30 @@ describe("a restore", () => {
       )
       expect(verified(text).faults).toEqual([])
       for (const line of log.trim().split("\n").slice(1)) expect(text.includes(line), line).toBe(true)
-    } finally {
-      await deployment.stop()
-    }
+    })
+  })
+
+  it("of a backup at rest is identical row by row, except for the adjustments of a restore", async () => {
+    const directory = withKey("rested")
+    await restored(directory, kept)
+    const before = await inStore(source, everything)
+    const [after, counts] = await inStore(directory, Effect.all([everything, waiting]))
+    const travelled = ["mailbox", "folder", "delivery", "outbox", "backup"]
+    const comparable = (all: Record<string, ReadonlyArray<string>>) =>
+      Object.fromEntries(Object.entries(all).filter(([table]) => !travelled.includes(table)))
+    expect(comparable(after)).toEqual(comparable(before))
+    expect(Object.values(before).filter((rows) => rows.length > 0).length).toBeGreaterThan(12)
+    expect(after["mailbox"]!.length).toBe(before["mailbox"]!.length)
+    expect(after["mailbox"]).not.toEqual(before["mailbox"])
+
+    const { waiting: all, held } = counts
+    expect(all).toBeGreaterThan(0)
+    expect(held).toBe(all)
+    await withSettings(directory, Restore.release())
+    const [released, free] = await inStore(directory, Effect.all([everything, waiting]))
+    expect(free).toEqual({ waiting: all, held: 0 })
+    // The same deliveries as in the backup wait, and no others.
+    expect(released["delivery"]).toEqual(before["delivery"])
   })
 
   it("into a directory that holds a database is refused", async () => {
