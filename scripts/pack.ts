@@ -236,20 +236,18 @@ const makePython = () => {
 try {
   mkdirSync(target, { recursive: true })
   makePython()
-  for (const folder of [await makeCommand(), makeServer(), await makeTunnel(), await makeSdk()]) {
-    const npm = process.env["npm_execpath"]
-    const [program, words] = npm === undefined ? ["npm", []] : [process.execPath, [npm]]
-    const name = execFileSync(
-      program,
-      [...words, "pack", "--silent", "--ignore-scripts", "--pack-destination", target],
-      {
-        cwd: folder,
-        encoding: "utf8",
-        shell: process.platform === "win32" && npm === undefined,
-      },
-    ).trim()
-    console.log(path.join(target, name))
-  }
+  const folders = [await makeCommand(), makeServer(), await makeTunnel(), await makeSdk()]
+  const npm = process.env["npm_execpath"]
+  const [program, words] = npm === undefined ? ["npm", []] : [process.execPath, [npm]]
+  const names = execFileSync(
+    program,
+    [...words, "pack", "--silent", "--ignore-scripts", "--pack-destination", target, ...folders],
+    {
+      encoding: "utf8",
+      shell: process.platform === "win32" && npm === undefined,
+    },
+  )
+  for (const name of names.trim().split(/\r?\n/)) console.log(path.join(target, name))
 } finally {
   rmSync(staging, { recursive: true, force: true })
 }

@@ -30,6 +30,13 @@ export const embedded: Mutants = {
     bug: "a server that was killed while it created its lock file can never be started again",
     tests: ["store/embedded"],
   },
+  "embedded-copy-replaced": {
+    file: "cluster/src/store/embedded/Binaries.ts",
+    from: "if (!renamed(aside, copy) && !isUsable()) {",
+    to: "if (!renamed(aside, copy)) {",
+    bug: "a process that starts removes the binaries that another process runs",
+    tests: ["store/installation"],
+  },
   "spool-folder-remains": {
     file: "cluster/src/backup/Spool.ts",
     from: "fs.rmSync(path.dirname(file), {",

@@ -3,7 +3,7 @@
  * Node, the service on the Node of its package, and the tunnel library in programs. It is one file, since building and installing them
  * takes most of the time.
  */
-import { execFileSync, spawn } from "node:child_process"
+import { spawn, spawnSync } from "node:child_process"
 import { once } from "node:events"
 import { existsSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs"
 import * as path from "node:path"
@@ -115,14 +115,12 @@ describe.skipIf(process.platform === "win32")("the service of the package @agent
         expect({ words, code, err }).toEqual({ words, code: 0, err: "" })
         return JSON.parse(out)
       }
-      for (const handle of ["ada", "grace"]) {
-        await svc("identity", "create", handle)
-        await eventually(
-          () => call(base, "GET", `/api/identities/${handle}`, { token: session }),
-          ({ body }) => body.status === "ready",
-          60,
-        )
-      }
+      await svc("identity", "create", "ada")
+      await eventually(
+        () => call(base, "GET", "/api/identities/ada", { token: session }),
+        ({ body }) => body.status === "ready",
+      )
+      await makeIdentity(base, session, "grace")
       expect((await svc("identity", "list")).identities).toHaveLength(2)
 
       // The message is long enough to be composed in a worker thread, and other worker threads judge the received message. They load
@@ -210,24 +208,22 @@ describe("the libraries @agent-identity/tunnel and @agent-identity/sdk", () => {
 
   it("has complete declarations: a strict program compiles, and a wrong one does not", () => {
     symlinkSync(path.join(root, "node_modules", "@types"), path.join(packages.folder, "node_modules", "@types"))
-    const compile = (options: string) => {
-      const program = path.join(packages.folder, "program.ts")
+    const write = (name: string, options: string) =>
       writeFileSync(
-        program,
+        path.join(packages.folder, name),
         `import { connectTunnel, type Tunnel } from "@agent-identity/tunnel"
          import { createClient, type Message, type OpenTunnel } from "@agent-identity/sdk"
          export const tunnel: Tunnel = connectTunnel({ key: "k", edge: "http://localhost", ${options} })
          export const message: Promise<Message | undefined> = createClient().identity("ada").waitForMessage()
          export const open: Promise<OpenTunnel> = createClient().identity("ada").tunnel(3000, { connectTunnel })`,
       )
-      const flags = ["--strict", "--noEmit", "--module", "nodenext", "--types", "node", "--skipLibCheck", "false"]
-      return execFileSync(
-        process.execPath,
-        [path.join(root, "node_modules", "typescript", "bin", "tsc"), ...flags, program],
-        { cwd: packages.folder, stdio: "pipe" },
-      )
-    }
-    expect(() => compile("port: 3000")).not.toThrow()
-    expect(() => compile('port: "3000"')).toThrow()
+    write("program.ts", "port: 3000")
+    write("wrong.ts", 'port: "3000"')
+    const flags = ["--strict", "--noEmit", "--module", "nodenext", "--types", "node", "--skipLibCheck", "false"]
+    const compiler = path.join(root, "node_modules", "typescript", "bin", "tsc")
+    const words = [compiler, ...flags, "--pretty", "false", "program.ts", "wrong.ts"]
+    const { stdout } = spawnSync(process.execPath, words, { cwd: packages.folder, encoding: "utf8" })
+    const errors = stdout.split("\n").filter((line) => line.includes(": error "))
+    expect(errors).toEqual([expect.stringMatching(/^wrong\.ts\(3,\d+\): error TS2322: /)])
   })
 })

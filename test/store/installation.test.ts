@@ -1,11 +1,13 @@
 /** The embedded server with unusual packages, permissions or user accounts. */
-import { chmodSync, lstatSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs"
+import fs, { chmodSync, cpSync, lstatSync, mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs"
+import { syncBuiltinESMExports } from "node:module"
 import * as os from "node:os"
 import * as path from "node:path"
 import { provide } from "@svc/cluster/store/embedded/Binaries"
 import { initialise } from "@svc/cluster/store/embedded/Server"
-import { afterEach, beforeEach, describe, expect, it } from "vitest"
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest"
 
+const cpOf = cpSync
 let directory: string
 beforeEach(() => {
   directory = mkdtempSync(path.join(os.tmpdir(), "svc-native-"))
@@ -46,6 +48,33 @@ describe.skipIf(process.platform === "win32")("an installation", () => {
     expect(provide(home, {}, native, refused(code))).toBe(used)
     expect(lstatSync(used).ino).toBe(made)
     for (const folder of ["", "bin", "lib"]) chmodSync(path.join(native, folder), 0o755)
+  })
+
+  it("is copied once by two processes that start together, and again if the copy cannot run", () => {
+    const native = installed({ postgres: "exit 0" })
+    const home = path.join(directory, "home")
+    const copy = path.join(home, "native")
+    mkdirSync(home)
+    let first: number | undefined
+    // Another process completes its copy while this one copies.
+    const copying = vi.spyOn(fs, "cpSync").mockImplementation((from, to, options) => {
+      for (const place of [to, copy]) cpOf(from, place, options)
+      first = lstatSync(copy).ino
+    })
+    syncBuiltinESMExports()
+    try {
+      expect(provide(home, {}, native, refused("EROFS"))).toBe(copy)
+      // The copy that the other process may already run stays.
+      expect(lstatSync(copy).ino).toBe(first)
+    } finally {
+      copying.mockRestore()
+      syncBuiltinESMExports()
+    }
+    expect(readdirSync(home)).toEqual(["native"])
+    rmSync(path.join(copy, "bin", "postgres"))
+    expect(provide(home, {}, native, refused("EROFS"))).toBe(copy)
+    expect(lstatSync(copy).ino).not.toBe(first)
+    expect(readdirSync(home)).toEqual(["native"])
   })
 
   it("that has its links is used in place, writable or not", () => {

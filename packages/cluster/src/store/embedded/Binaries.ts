@@ -81,6 +81,17 @@ const link = (native: string, symlink: typeof fs.symlinkSync): boolean => {
 const runsAs = (binary: string, account: Account) =>
   spawnSync(binary, ["--version"], { ...account, cwd: "/", stdio: "ignore" }).status === 0
 
+/** Renames a folder. Returns false if the new name is taken. */
+const renamed = (from: string, to: string): boolean => {
+  try {
+    fs.renameSync(from, to)
+    return true
+  } catch (error) {
+    if (!["ENOTEMPTY", "EEXIST", "EPERM"].includes(String(codeOf(error)))) throw error
+    return false
+  }
+}
+
 /**
  * Returns binaries that the account can run: those of the package, or a copy in `home` if the account cannot access the package, or its
  * links are missing and cannot be created.
@@ -94,14 +105,19 @@ export const provide = (home: string, account: Account, native = find(), symlink
   if (isUsable()) return copy
   // The copy is renamed when it is complete, so that a kill leaves no partial copy.
   const aside = `${copy}-${process.pid}`
-  for (const left of [copy, aside]) fs.rmSync(left, { recursive: true, force: true })
+  fs.rmSync(aside, { recursive: true, force: true })
   fs.cpSync(native, aside, { recursive: true, verbatimSymlinks: true })
   for (const entry of fs.readdirSync(aside, { recursive: true, withFileTypes: true })) {
     // Copied folders keep their permissions, which may not allow access.
     if (entry.isDirectory()) fs.chmodSync(path.join(entry.parentPath, entry.name), 0o755)
   }
   fs.chmodSync(aside, 0o755)
-  fs.renameSync(aside, copy)
+  // Another process that starts at the same time may have made the copy, and runs it.
+  if (!renamed(aside, copy) && !isUsable()) {
+    fs.rmSync(copy, { recursive: true, force: true })
+    fs.renameSync(aside, copy)
+  }
+  fs.rmSync(aside, { recursive: true, force: true })
   if (isUsable()) return copy
   throw new Error(`Cannot run ${executable(copy, "postgres")}. Set DATABASE_URL to use a server of your own.`)
 }
