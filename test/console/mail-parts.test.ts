@@ -1,11 +1,16 @@
 /** Which form of a message the reader sees first, and which messages a list leaves out, without a browser. */
+import { h } from "preact"
+import { useEffect } from "preact/hooks"
+import { act } from "preact/test-utils"
 import { afterEach, describe, expect, it, vi } from "vitest"
-import { drawn, Entries, heldCalls, leaveAll, source } from "./Modules.ts"
+import { type Drawn, drawn, Entries, eventually, heldCalls, leaveAll, source } from "./Modules.ts"
 
 const { Body } = await source("mail/Body.tsx")
 const { MailList } = await source("mail/MailList.tsx")
 const { leaving } = await source("mail/selection/Bulk.ts")
-const { client } = await source("client/Queries.ts")
+const { call } = await source("client/Client.ts")
+const { changing, client, useCall } = await source("client/Queries.ts")
+const { Loaded } = await source("ui/Loaded.tsx")
 
 afterEach(async () => {
   await leaveAll()
@@ -56,6 +61,77 @@ describe("A message", () => {
     await fire(more, "click")
     expect(text()).toBe("yes")
     await leave()
+  })
+})
+
+describe("A message that is marked", () => {
+  const route = "GET /api/identities/:handle/messages/:id"
+  const input = { params: { handle: "ada", id: "msg_1" } }
+  const opened: Array<boolean> = []
+  const Opened = ({ seen }: { seen: boolean }) => {
+    useEffect(() => void opened.push(seen), [])
+    return h("p", null, seen ? "read" : "unread")
+  }
+  const Reader = () =>
+    h(Loaded as never, { of: useCall(route, input), children: ({ seen }: { seen: boolean }) => h(Opened, { seen }) })
+  const shows = (top: Drawn, text: string | RegExp) =>
+    eventually(async () => {
+      await act(async () => {})
+      expect(top.textContent).toMatch(typeof text === "string" ? new RegExp(`^${text}$`) : text)
+    })
+  const read = async () => {
+    const calls = heldCalls()
+    opened.length = 0
+    const { top } = await drawn(Reader, {})
+    ;(await calls.next()).answer(200, { seen: false })
+    await shows(top, "unread")
+    const mark = (seen: boolean): Promise<void> =>
+      changing(
+        route,
+        input,
+        (before: object) => ({ ...before, seen }),
+        () => call("PATCH /api/identities/:handle/messages/:id", { ...input, body: { seen } }),
+      )
+    return { top, calls, mark }
+  }
+
+  it("shows its mark although a response to an earlier read arrives", async () => {
+    const { top, calls, mark } = await read()
+    const marked = mark(true)
+    const change = await calls.next()
+    expect(change.method).toBe("PATCH")
+    const again = client.refetchQueries()
+    const before = await calls.next()
+    before.answer(200, { seen: false, labels: ["late"] })
+    await again
+    expect(client.getQueryData([route, input])).toEqual({ seen: true, labels: ["late"] })
+    await shows(top, "read")
+    change.answer(200, {})
+    ;(await calls.next()).answer(200, { seen: false, labels: ["later"] })
+    await marked
+    // Another program marked it as unread in the meantime.
+    expect(client.getQueryData([route, input])).toEqual({ seen: false, labels: ["later"] })
+  })
+
+  it("shows its former mark if the change fails", async () => {
+    const { top, calls, mark } = await read()
+    const marked = mark(true)
+    const change = await calls.next()
+    await shows(top, "read")
+    change.answer(409, { code: "conflict", status: 409, title: "t", detail: "no", agent_hint: "stop" })
+    const after = await calls.next()
+    await shows(top, "unread")
+    after.answer(200, { seen: false })
+    await expect(marked).rejects.toThrow()
+  })
+
+  it("stays open if reading it again fails, so that it is not marked as read again", async () => {
+    const { top, calls } = await read()
+    const again = client.refetchQueries()
+    ;(await calls.next()).answer(409, { code: "conflict", status: 409, title: "t", detail: "no", agent_hint: "stop" })
+    await again
+    await shows(top, /no.*unread$/)
+    expect(opened).toEqual([false])
   })
 })
 

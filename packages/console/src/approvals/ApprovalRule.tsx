@@ -1,7 +1,7 @@
 /** The setting that requires approval of messages sent with an Identity's own key. */
 import { useChoice } from "../client/Commands.ts"
 import { call } from "../client/Client.ts"
-import { outdated, supposed, useCall } from "../client/Queries.ts"
+import { changing, useCall } from "../client/Queries.ts"
 import { Loaded } from "../ui/Loaded.tsx"
 import { Section, Segments } from "../ui/Page.tsx"
 import { ProblemNote } from "../ui/Problem.tsx"
@@ -11,17 +11,14 @@ const status = "GET /api/identities/:handle/mail"
 
 export const ApprovalRule = ({ handle }: { readonly handle: string }) => {
   const mail = useCall(status, { params: { handle } })
-  const change = useChoice(async (approval: "none" | "required") => {
-    const undo = supposed(status, { params: { handle } }, (before) => ({ ...before, approval }))
-    try {
-      await call("PATCH /api/identities/:handle/mail", { params: { handle }, body: { approval } })
-    } catch (cause) {
-      undo()
-      throw cause
-    } finally {
-      await outdated(["/api/identities/:handle/mail"], handle)
-    }
-  })
+  const change = useChoice((approval: "none" | "required") =>
+    changing(
+      status,
+      { params: { handle } },
+      (before) => ({ ...before, approval }),
+      () => call("PATCH /api/identities/:handle/mail", { params: { handle }, body: { approval } }),
+    ),
+  )
   return (
     <Section title={say("rule")} lead={say("rule_why")}>
       <Loaded of={mail} lines={1}>

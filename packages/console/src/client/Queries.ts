@@ -2,7 +2,7 @@
  * The cache of API reads, keyed by call: `["GET /api/identities/:handle", { params }]`. Pages render from the cache first,
  * and every change names the queries that it invalidates.
  */
-import { keepPreviousData, QueryClient, useQuery, type UseQueryResult } from "@tanstack/preact-query"
+import { hashKey, keepPreviousData, QueryClient, useQuery, type UseQueryResult } from "@tanstack/preact-query"
 import { type Answer, call, type Input, type Manner, type Reading, Refused, type Route, Unreachable } from "./Client.ts"
 
 /** Whether a failed read is retried. Rejections are final, except for unavailability. */
@@ -45,7 +45,7 @@ export const useCall = <R extends Reading>(route: R, ...[input, reader = {}]: Ne
   const { every, meanwhile } = reader
   return useQuery<Answer<R>, Error, Answer<R>>({
     queryKey: keyOf(route, input),
-    queryFn: async ({ signal }) => (await read(route, input, { signal })) as Answer<R>,
+    queryFn: async ({ queryKey, signal }) => withPending(queryKey, (await read(route, input, { signal })) as Answer<R>),
     enabled: reader.enabled ?? true,
     ...(every === undefined ? {} : { refetchInterval: ({ state }) => every(state.data) }),
     ...(reader.steady === true ? { placeholderData: keepPreviousData } : {}),
@@ -79,15 +79,38 @@ export const allOutdated = () =>
 export const known = <R extends Reading>(route: R, input: Input<R>) =>
   client.getQueryData<Answer<R>>(keyOf(route, input as object))
 
-/** Replaces the cached data optimistically; returns a function that restores it. */
-export const supposed = <R extends Reading>(
+/** Changes that pages show although they are still being made, by the hash of the query's key. */
+const pending = new Map<string, ReadonlyArray<(before: never) => unknown>>()
+
+const withPending = <A>(key: readonly unknown[], read: A): A =>
+  (pending.get(hashKey(key)) ?? []).reduce<unknown>((data, change) => change(data as never), read) as A
+
+/**
+ * Makes a change and shows it meanwhile, also in responses of reads that began before it was made. Then it reads again what
+ * is below these paths. If the change fails, the former state is shown.
+ */
+export const changing = async <R extends Reading>(
   route: R,
-  input: Input<R>,
+  input: Input<R> & { readonly params: { readonly handle: string } },
   change: (before: Answer<R>) => Answer<R>,
-): (() => void) => {
-  const key = keyOf(route, input as object)
-  const before = client.getQueryData<Answer<R>>(key)
-  if (before === undefined) return () => {}
-  client.setQueryData<Answer<R>>(key, change(before))
-  return () => void client.setQueryData<Answer<R>>(key, before)
+  make: () => Promise<unknown>,
+  paths: ReadonlyArray<string> = [route.slice("GET ".length)],
+) => {
+  const key = keyOf(route, input)
+  const hash = hashKey(key)
+  const former = client.getQueryData<Answer<R>>(key)
+  pending.set(hash, [...(pending.get(hash) ?? []), change])
+  if (former !== undefined) client.setQueryData<Answer<R>>(key, change(former))
+  try {
+    await make()
+  } catch (cause) {
+    if (former !== undefined) client.setQueryData<Answer<R>>(key, former)
+    throw cause
+  } finally {
+    pending.set(
+      hash,
+      pending.get(hash)!.filter((one) => one !== change),
+    )
+    await outdated(paths, input.params.handle)
+  }
 }

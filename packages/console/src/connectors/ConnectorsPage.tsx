@@ -1,7 +1,7 @@
 /** The platforms of an Identity, with one pause for all. */
 import { useCommand } from "../client/Commands.ts"
 import { call } from "../client/Client.ts"
-import { supposed, useCall } from "../client/Queries.ts"
+import { changing, useCall } from "../client/Queries.ts"
 import { IdentityFrame } from "../frame/IdentityFrame.tsx"
 import { Button, ButtonLink } from "../ui/Button.tsx"
 import { Loaded } from "../ui/Loaded.tsx"
@@ -14,7 +14,6 @@ import {
   ConnectorStatus,
   type Platform,
   platforms,
-  reread,
   standing,
   aboutOf,
   titleOf,
@@ -23,16 +22,14 @@ import { say } from "./texts.ts"
 import "./connectors.css"
 
 const PauseAll = ({ handle, paused }: { readonly handle: string; readonly paused: boolean }) => {
-  const command = useCommand(async () => {
-    const back = supposed(standing, { params: { handle } }, (before) => ({ ...before, paused: !paused }))
-    try {
-      await call("PATCH /api/identities/:handle/connectors", { params: { handle }, body: { paused: !paused } })
-    } catch (failure) {
-      back()
-      throw failure
-    }
-    await reread(handle)
-  })
+  const command = useCommand(() =>
+    changing(
+      standing,
+      { params: { handle } },
+      (before) => ({ ...before, paused: !paused }),
+      () => call("PATCH /api/identities/:handle/connectors", { params: { handle }, body: { paused: !paused } }),
+    ),
+  )
   return (
     <>
       <Button icon={paused ? "play" : "stop"} command={command}>

@@ -2,7 +2,7 @@
 import { mailPath } from "../router/Paths.ts"
 import { useCommand } from "../client/Commands.ts"
 import { type Answer, call } from "../client/Client.ts"
-import { outdated, supposed, useCall } from "../client/Queries.ts"
+import { changing, outdated, useCall } from "../client/Queries.ts"
 import { ApprovalRule } from "../approvals/ApprovalRule.tsx"
 import { IdentityFrame } from "../frame/IdentityFrame.tsx"
 import { Button, ButtonLink } from "../ui/Button.tsx"
@@ -25,17 +25,13 @@ const status = "GET /api/identities/:handle/mail"
 
 const Switch = ({ handle }: OfIdentity) => {
   const mail = useCall(status, { params: { handle } })
-  const turn = async (outgoing: "active" | "stopped") => {
-    const undo = supposed(status, { params: { handle } }, (before) => ({ ...before, outgoing }))
-    try {
-      await call("PATCH /api/identities/:handle/mail", { params: { handle }, body: { outgoing } })
-    } catch (cause) {
-      undo()
-      throw cause
-    } finally {
-      await outdated(["/api/identities/:handle/mail"], handle)
-    }
-  }
+  const turn = (outgoing: "active" | "stopped") =>
+    changing(
+      status,
+      { params: { handle } },
+      (before) => ({ ...before, outgoing }),
+      () => call("PATCH /api/identities/:handle/mail", { params: { handle }, body: { outgoing } }),
+    )
   const stop = useCommand(() => turn("stopped"))
   const start = useCommand(() => turn("active"))
   return (

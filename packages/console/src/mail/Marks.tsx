@@ -3,7 +3,7 @@ import { mailPath } from "../router/Paths.ts"
 import { useState } from "preact/hooks"
 import { type Command, useCommand } from "../client/Commands.ts"
 import { type Answer, call } from "../client/Client.ts"
-import { outdated, supposed } from "../client/Queries.ts"
+import { changing } from "../client/Queries.ts"
 import { Button } from "../ui/Button.tsx"
 import { TextField } from "../ui/Field.tsx"
 import { Form, wrongAt } from "../ui/Form.tsx"
@@ -17,19 +17,17 @@ export type Marking = Command<[change: Change]>
 
 const paths = ["/api/identities/:handle/messages", "/api/identities/:handle/threads"]
 
-/** Updates a mark optimistically. Each mark has its own command, so that they do not wait for each other. */
+/** Changes a mark, and shows it at once. Each mark has its own command, so that they do not wait for each other. */
 export const useMarking = (handle: string, id: string): Marking =>
-  useCommand(async (_, change: Change) => {
+  useCommand((_, change: Change) => {
     const input = { params: { handle, id } }
-    const undo = supposed("GET /api/identities/:handle/messages/:id", input, (before) => ({ ...before, ...change }))
-    try {
-      await call("PATCH /api/identities/:handle/messages/:id", { ...input, body: change })
-    } catch (cause) {
-      undo()
-      throw cause
-    } finally {
-      await outdated(paths, handle)
-    }
+    return changing(
+      "GET /api/identities/:handle/messages/:id",
+      input,
+      (before) => ({ ...before, ...change }),
+      () => call("PATCH /api/identities/:handle/messages/:id", { ...input, body: change }),
+      paths,
+    )
   })
 
 interface LabelsProps {

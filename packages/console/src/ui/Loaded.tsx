@@ -32,19 +32,16 @@ interface LoadedProps<A> {
 }
 
 export const Loaded = <A,>({ of, lines, gone, children }: LoadedProps<A>) => {
-  if (of.error !== null) {
-    const isGone = of.error instanceof Refused && of.error.problem.status === 404
-    if (isGone && gone !== undefined) return <>{gone}</>
-    // Known data stays visible below the error.
-    return (
-      <div class="stack">
-        <ProblemNote failure={of.error} onRetry={() => void of.refetch()} />
-        {of.data === undefined || isGone ? null : children(of.data)}
-      </div>
-    )
-  }
-  if (of.data === undefined) return <Skeleton {...(lines !== undefined && { lines })} />
-  return <>{children(of.data)}</>
+  const isGone = of.error instanceof Refused && of.error.problem.status === 404
+  if (isGone && gone !== undefined) return <>{gone}</>
+  if (of.error === null && of.data === undefined) return <Skeleton {...(lines !== undefined && { lines })} />
+  // Known data stays visible below the error, and keeps its state: what was typed into it, for example.
+  return (
+    <div class={of.error === null ? "unframed" : "stack"}>
+      {of.error === null ? null : <ProblemNote failure={of.error} onRetry={() => void of.refetch()} />}
+      {of.data === undefined || isGone ? null : children(of.data)}
+    </div>
+  )
 }
 
 interface Listed {
