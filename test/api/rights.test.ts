@@ -7,7 +7,6 @@ import { reservedScopeOf, Reveals } from "@svc/domain/account/EndpointScope"
 import type { CallerInfo } from "@svc/domain/account/Authorization"
 import { judgeBody, looksAtBody } from "@svc/domain/account/PolicyEvaluation"
 import { policyOf, ShowsSecret } from "@svc/domain/account/Policy"
-import { identityEventTypes, lacksToReceive } from "@svc/domain/events/Event"
 import { endpoints, isScope, scopeNames } from "@svc/domain/ScopeTable"
 import { Context, Result } from "effect"
 import * as fc from "fast-check"
@@ -341,14 +340,5 @@ describe("Webhook", () => {
     expect(await change({ status: "disabled" })).toBeUndefined()
     const request = `${path()}/${id}/deliveries/dlv_01kjr8xr3v7k2t9m4q6w8y0zab/request`
     expect((await call(service.base, "GET", request, { token: blind })).body.code).toBe("scope_missing")
-  })
-
-  it("needs the read scope of each subscribed type", () => {
-    for (const type of identityEventTypes) {
-      const [needed, ...others] = lacksToReceive(scopesOf("webhook:read"), [type])
-      if (needed === undefined) expect(type).toMatch(/^webhook\./)
-      else expect(lacksToReceive(scopesOf(needed), [type])).toEqual([])
-      expect(others).toEqual([])
-    }
   })
 })

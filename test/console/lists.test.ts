@@ -2,7 +2,7 @@
 import { afterEach, describe, expect, it, vi } from "vitest"
 import { eventually, heldCalls, leaveAll, mounted, source } from "./Modules.ts"
 
-const { client, outdated, supposed } = await source("client/Queries.ts")
+const { changing, client, outdated } = await source("client/Queries.ts")
 const { merged, useList } = await source("client/Lists.ts")
 
 afterEach(async () => {
@@ -191,12 +191,14 @@ describe("A list that is read page by page", () => {
   })
 
   it("restores what a failed change supposed", async () => {
-    client.setQueryData([route, {}], { secrets: [] })
-    const restore = supposed(route, {}, () => ({ secrets: [{ id: "a" }] }))
-    expect(client.getQueryData([route, {}])).toEqual({ secrets: [{ id: "a" }] })
-    restore()
-    expect(client.getQueryData([route, {}])).toEqual({ secrets: [] })
-    supposed("GET /api/keys", {}, () => ({ api_keys: [] }))()
-    expect(client.getQueryData(["GET /api/keys", {}])).toBeUndefined()
+    const input = { params: { handle: "ada" } }
+    const fails = () => Promise.reject(new Error("no"))
+    client.setQueryData([route, input], { secrets: [] })
+    const made = changing(route, input, () => ({ secrets: [{ id: "a" }] }), fails)
+    expect(client.getQueryData([route, input])).toEqual({ secrets: [{ id: "a" }] })
+    await expect(made).rejects.toThrow("no")
+    expect(client.getQueryData([route, input])).toEqual({ secrets: [] })
+    await expect(changing("GET /api/keys", input, () => ({ api_keys: [] }), fails)).rejects.toThrow("no")
+    expect(client.getQueryData(["GET /api/keys", input])).toBeUndefined()
   })
 })

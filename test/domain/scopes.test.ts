@@ -6,6 +6,7 @@ import type { EndpointPolicy } from "@svc/domain/account/Policy"
 import { judge } from "@svc/domain/account/PolicyEvaluation"
 import { allows, includes, scopesOf, unlimited } from "@svc/domain/account/Scope"
 import { displayPrefix, make } from "@svc/domain/account/Token"
+import { identityEventTypes, lacksToReceive } from "@svc/domain/events/Event"
 import { Result } from "effect"
 import { describe, expect, it } from "vitest"
 
@@ -138,4 +139,13 @@ it("A rejected app is told as whom it acts, by at most ten Handles", () => {
   expect(detail(10)).toMatch(/^You act as @a0, .*@a9\. This/)
   expect(detail(12)).toMatch(/^You act as @a0, .*@a9 and 2 more\. This/)
   expect(detail(0)).toMatch(/^This/)
+})
+
+it("A subscription needs the read scope of each of its Event types", () => {
+  for (const type of identityEventTypes) {
+    const [needed, ...others] = lacksToReceive(scopesOf("webhook:read"), [type])
+    if (needed === undefined) expect(type).toMatch(/^webhook\./)
+    else expect(lacksToReceive(scopesOf(needed), [type])).toEqual([])
+    expect(others).toEqual([])
+  }
 })

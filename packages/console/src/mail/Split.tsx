@@ -28,7 +28,7 @@ export const Split = ({ handle, open, children }: SplitProps) => (
           <div class="stack">
             <MailList handle={handle} email={email} open={open} />
           </div>
-          {children}
+          <div class="stack">{children}</div>
         </div>
       </div>
     )}

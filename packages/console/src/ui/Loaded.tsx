@@ -35,12 +35,12 @@ export const Loaded = <A,>({ of, lines, gone, children }: LoadedProps<A>) => {
   const isGone = of.error instanceof Refused && of.error.problem.status === 404
   if (isGone && gone !== undefined) return <>{gone}</>
   if (of.error === null && of.data === undefined) return <Skeleton {...(lines !== undefined && { lines })} />
-  // Known data stays visible below the error, and keeps its state: what was typed into it, for example.
+  // Known data stays visible below the error, in its place, so that it keeps its state: what was typed into it, for example.
   return (
-    <div class={of.error === null ? "unframed" : "stack"}>
+    <>
       {of.error === null ? null : <ProblemNote failure={of.error} onRetry={() => void of.refetch()} />}
       {of.data === undefined || isGone ? null : children(of.data)}
-    </div>
+    </>
   )
 }
 
