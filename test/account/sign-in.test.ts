@@ -154,6 +154,34 @@ layer(storesLayer)("a session", (it) => {
     }),
   )
 
+  it.effect("is listed with its browser, a page at a time, and revoked by its account alone", () =>
+    Effect.gen(function* () {
+      const [accounts, email] = [yield* Accounts, newEmail()]
+      const opens = Effect.fnUntraced(function* (userAgent: string | undefined) {
+        return yield* accounts.consume(yield* requested(email), userAgent)
+      })
+      const first = yield* opens(undefined)
+      const second = yield* opens(`\u0001Mozilla é${"x".repeat(300)}`)
+      const other = yield* consume(yield* requested(newEmail()))
+      const page = yield* accounts.sessions(first.org.id, second.session.id, { limit: 1 })
+      const next = yield* accounts.sessions(first.org.id, second.session.id, { limit: 1, cursor: page.next_cursor! })
+      expect([...page.entries, ...next.entries].map(({ id, user_agent }) => [id, user_agent])).toEqual([
+        [second.session.id, `Mozilla ${"x".repeat(292)}`],
+        [first.session.id, null],
+      ])
+      expect(next.next_cursor).toBeNull()
+      const foreign = accounts.revokeSession(other.org.id, first.session.id)
+      expect(yield* Effect.flip(foreign)).toMatchObject({ code: "not_found" })
+      yield* accounts.revokeSession(first.org.id, first.session.id)
+      expect(yield* Effect.flip(accounts.revokeSession(first.org.id, first.session.id))).toMatchObject({
+        code: "not_found",
+      })
+      yield* accounts.revokeSessions(other.org.id)
+      const left = yield* accounts.sessions(first.org.id, second.session.id, { limit: 10 })
+      expect(left.entries.map(({ id }) => id)).toEqual([second.session.id])
+    }),
+  )
+
   it.effect("changes settings only if they are still those that it read, and keeps the others", () =>
     Effect.gen(function* () {
       const { org } = yield* consume(yield* requested(newEmail()))

@@ -12,15 +12,17 @@ import { expect, layer } from "@effect/vitest"
 import { Effect, Exit, Fiber, Layer, Redacted } from "effect"
 import { createSecretKey } from "node:crypto"
 import { actors, makeIdentity, makeOrg, waitUntil } from "../harness/Actors.ts"
+import { newHandle } from "../harness/Client.ts"
 import { receivedMail } from "../harness/Mail.ts"
 import { rows } from "../harness/Stores.ts"
 
 const dataKey = Redacted.make(createSecretKey(new Uint8Array(32)))
 
 /** A Mailbox with a Webhook for mail, and a write as its actor would do it. */
-const makeBox = Effect.fnUntraced(function* (handle: string) {
+const makeBox = Effect.fnUntraced(function* (stem: string) {
   const sql = yield* Writes
   const orgId = yield* makeOrg
+  const handle = newHandle(stem)
   const { id } = yield* makeIdentity(orgId, handle)
   yield* sql`
     insert into webhook (id, identity_id, url, event_types, status, created_at, version)
@@ -74,7 +76,7 @@ layer(Layer.provideMerge(InboundBatch.layer, actors()))("Concurrent messages of 
     Effect.gen(function* () {
       const sql = yield* Writes
       const org = yield* makeOrg
-      const { id, actor } = yield* makeIdentity(org, "leaver")
+      const { id, actor } = yield* makeIdentity(org, newHandle("leaver"))
       const refused = Effect.andThen(
         ask(actor.RefuseMail({ reason: "full", from: "a@example.org" })),
         rows((sql) => sql`select 1 from event where identity_id = ${id} and type = 'email.refused'`),
@@ -150,7 +152,7 @@ layer(Layer.provideMerge(InboundBatch.layer, actors()))("Concurrent messages of 
         where wait_event_type = 'Lock' and datname = current_database()`
       const late = yield* sql.withTransaction(
         Effect.gen(function* () {
-          yield* sql`select 1 from mailbox m join identity i on i.id = m.identity_id where i.handle = 'held' for update of m`
+          yield* sql`select 1 from mailbox m join identity i on i.id = m.identity_id where i.handle = ${held.handle} for update of m`
           const waits = yield* Effect.forkDetach(arrive(held.group([yield* receivedMail({ subject: "late" })])))
           yield* waitUntil(waiting, ([row]) => row!.n > 0, 0)
           const stored = yield* arrive(free.group([yield* receivedMail({ subject: "at once" })]))

@@ -11,6 +11,7 @@ import type { IdentityId } from "@svc/domain/IdentityRef"
 import { expect, layer } from "@effect/vitest"
 import { Clock, Effect, Fiber } from "effect"
 import { actors, makeIdentity, makeOrg } from "../harness/Actors.ts"
+import { newHandle } from "../harness/Client.ts"
 import { randomBelow, positionsOf, randomText } from "./RandomTexts.ts"
 
 layer(actors(), { timeout: "60 seconds" })("A Mailbox of several segments", (it) => {
@@ -57,7 +58,7 @@ layer(actors(), { timeout: "60 seconds" })("A Mailbox of several segments", (it)
   it.effect("is searched with the same result as a full scan, whatever has segments", () =>
     Effect.gen(function* () {
       const sql = yield* Writes
-      const identity = yield* makeIdentity(yield* makeOrg, "ada")
+      const identity = yield* makeIdentity(yield* makeOrg, newHandle("ada"))
       const draw = randomBelow(4)
       // The n-th word is rarer the larger n is.
       const words = Array.from({ length: 300 }, () => randomText(draw, 3 + draw(9)).replaceAll(" ", "") || "x")
@@ -121,7 +122,7 @@ layer(actors(), { timeout: "60 seconds" })("A Mailbox of several segments", (it)
     Effect.gen(function* () {
       const sql = yield* Writes
       const org_id = yield* makeOrg
-      const { actor, id } = yield* makeIdentity(org_id, "grace")
+      const { actor, id } = yield* makeIdentity(org_id, newHandle("grace"))
       const due = sql<{ segment: number; built: boolean; later: boolean }>`
         select segment, built, due_at > now() as later from search_due where identity_id = ${id} order by segment`
       const held = Segments.make(sql).candidates(id, Grams.gramsOf(["hapax"]), 1, 256)
@@ -155,7 +156,7 @@ layer(actors(), { timeout: "60 seconds" })("A Mailbox of several segments", (it)
   it.effect("builds segments from cached texts, and reads the others", () =>
     Effect.gen(function* () {
       const sql = yield* Writes
-      const { id } = yield* makeIdentity(yield* makeOrg, "edsger")
+      const { id } = yield* makeIdentity(yield* makeOrg, newHandle("edsger"))
       yield* letters(
         id,
         Array.from({ length: 256 }, (_, n) => (n === 10 ? "legomenon" : "common")),
@@ -176,7 +177,7 @@ layer(actors(), { timeout: "60 seconds" })("A Mailbox of several segments", (it)
   it.effect("excludes rendered drafts, whatever has segments", () =>
     Effect.gen(function* () {
       const sql = yield* Writes
-      const { id } = yield* makeIdentity(yield* makeOrg, "dorothy")
+      const { id } = yield* makeIdentity(yield* makeOrg, newHandle("dorothy"))
       yield* letters(
         id,
         Array.from({ length: 300 }, (_, n) => (n % 100 === 9 ? "hapax" : "common")),
@@ -192,7 +193,7 @@ layer(actors(), { timeout: "60 seconds" })("A Mailbox of several segments", (it)
   it.effect("builds a segment again if a message was removed meanwhile", () =>
     Effect.gen(function* () {
       const sql = yield* Writes
-      const { id } = yield* makeIdentity(yield* makeOrg, "barbara")
+      const { id } = yield* makeIdentity(yield* makeOrg, newHandle("barbara"))
       yield* letters(
         id,
         Array.from({ length: 256 }, () => "common"),

@@ -10,6 +10,7 @@ import { expect, it as plain, layer } from "@effect/vitest"
 import { Effect } from "effect"
 import { TestClock } from "effect/testing"
 import { actors, makeIdentity, makeOrg } from "../harness/Actors.ts"
+import { newHandle } from "../harness/Client.ts"
 import { receivedMail } from "../harness/Mail.ts"
 import { rows } from "../harness/Stores.ts"
 
@@ -17,8 +18,9 @@ const grace = { address: "grace@example.org", name: "Grace" }
 const edsger = { address: "edsger@example.org", name: null }
 const ada = { address: "ada@mail.localhost", name: null }
 
-const makeMailbox = Effect.fnUntraced(function* (handle: string) {
+const makeMailbox = Effect.fnUntraced(function* (stem: string) {
   const org_id = yield* makeOrg
+  const handle = newHandle(stem)
   const { actor, id } = yield* makeIdentity(org_id, handle)
   const receive = (part: Partial<ReceivedMail>) =>
     Effect.gen(function* () {

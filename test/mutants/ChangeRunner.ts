@@ -29,15 +29,24 @@ const isActive = (change: number): boolean => {
 }
 Object.assign(globalThis, { [hook]: isActive })
 
-const passes = async (test: () => unknown, millis: number): Promise<boolean> => {
-  const limit = Promise.withResolvers<boolean>()
-  const timer = setTimeout(() => limit.resolve(false), millis)
+/** Runs a test, and returns whether it passes in time. Interrupts it otherwise, so that it does not disturb the next run. */
+const passes = async (test: RunnerTestCase, run: () => unknown, millis: number): Promise<boolean> => {
+  const time = new AbortController()
+  // An interrupted test waits for its finalizers in a function that it registers.
+  const finalizers: Array<() => unknown> = []
+  const onTestFinished = (finalizer: () => unknown) => void finalizers.push(finalizer)
+  Object.assign(test.context, { signal: time.signal, onTestFinished })
+  const timer = setTimeout(() => time.abort(new Error("The test takes too long.")), millis)
   try {
-    return await Promise.race([limit.promise, Promise.resolve(test()).then(() => true)])
+    return await Promise.race([
+      Promise.resolve(run()).then(() => true),
+      new Promise<boolean>((resolve) => time.signal.addEventListener("abort", () => resolve(false))),
+    ])
   } catch {
     return false
   } finally {
     clearTimeout(timer)
+    for (const finalizer of finalizers) await finalizer()
   }
 }
 
@@ -66,7 +75,7 @@ export default class ChangeRunner extends TestRunner {
     if (open.length === 0) return
     if (took > longestMillis) return unused(`takes ${Math.round(took)} ms`)
     const limit = took * 6 + 1_500
-    const isSound = () => passes(run, limit * 2)
+    const isSound = () => passes(test, run, limit * 2)
     if (!(await isSound())) return unused("does not pass twice")
     for (const change of open) {
       if (isNoticed(change)) continue
@@ -74,7 +83,7 @@ export default class ChangeRunner extends TestRunner {
         return unused(`tried only some of ${open.length} changes in its time`)
       asked = 0
       active = change
-      const hasPassed = await passes(run, limit)
+      const hasPassed = await passes(test, run, limit)
       active = undefined
       if (hasPassed) continue
       // The change may have broken what later runs need. The failure counts only if the test passes again without the change.

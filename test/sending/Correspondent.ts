@@ -8,6 +8,7 @@ import { Sending } from "@svc/cluster/mail/sending/Sending"
 import { Reads } from "@svc/cluster/store/Database"
 import { Effect } from "effect"
 import { makeIdentity, makeOrg } from "../harness/Actors.ts"
+import { newHandle } from "../harness/Client.ts"
 
 export const keyOf = (kind: "session" | "admin_key" | "identity_key"): Initiator => ({
   kind,
@@ -15,9 +16,9 @@ export const keyOf = (kind: "session" | "admin_key" | "identity_key"): Initiator
   requestId: "req_1",
 })
 
-/** Creates an Identity in a new Org that may send to the addresses. */
-export const correspondent = Effect.fnUntraced(function* (handle: string, allowed: ReadonlyArray<string>) {
-  const org_id = yield* makeOrg
+/** Creates an Identity in a new Org that may send to the addresses. Its Handle begins with the stem. */
+export const correspondent = Effect.fnUntraced(function* (stem: string, allowed: ReadonlyArray<string>) {
+  const [org_id, handle] = [yield* makeOrg, newHandle(stem)]
   const { id, actor } = yield* makeIdentity(org_id, handle)
   for (const address of allowed) yield* ask(actor.AllowRecipient({ org_id, address }))
   const sending = yield* Sending
@@ -28,6 +29,7 @@ export const correspondent = Effect.fnUntraced(function* (handle: string, allowe
 
   return {
     id: id as IdentityId,
+    handle,
     org_id,
     actor,
     by,

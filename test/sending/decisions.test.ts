@@ -57,7 +57,7 @@ layer(actors({ transport }))("A decision about waiting mail", (it) => {
       )
       yield* lapse(at)
       expect(yield* overdue(new Date(at.getTime() - 1))).toEqual([])
-      expect(yield* overdue(at)).toEqual(["adaexpires"])
+      expect(yield* overdue(at)).toEqual([ada.handle])
       expect(yield* Effect.flip(decide)).toMatchObject({
         code: "conflict",
         detail: "The message expired before anybody decided on it.",
@@ -79,7 +79,7 @@ layer(actors({ transport }))("A decision about waiting mail", (it) => {
       const to = "grace@again.example"
       const [ada, bob] = [yield* correspondent("adaagain", [to]), yield* correspondent("bobagain", [to])]
       const raw = `From: x@mail.localhost\r\nTo: ${to}\r\nMessage-ID: <a@b.example>\r\nSubject: Hi\r\n\r\nMay I?\r\n`
-      const submit = (one: typeof ada) => one.submit(raw.replace("x@", one === ada ? "adaagain@" : "bobagain@"), [to])
+      const submit = (one: typeof ada) => one.submit(raw.replace("x@", `${one.handle}@`), [to])
       for (const one of [ada, bob]) yield* one.switchMail({ approval: "required" })
       const sent = yield* submit(ada)
       expect(sent.status).toBe("awaiting_approval")

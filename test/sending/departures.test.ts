@@ -9,15 +9,17 @@ import { makeUuidV7, toPublic } from "@svc/domain/Ids"
 import { expect, layer } from "@effect/vitest"
 import { Effect, Exit, Fiber, Layer, Redacted } from "effect"
 import { actors, makeIdentity, makeOrg, waitUntil } from "../harness/Actors.ts"
+import { newHandle } from "../harness/Client.ts"
 import { accountHolder, rows } from "../harness/Stores.ts"
 
 const dataKey = Redacted.make(createSecretKey(new Uint8Array(32)))
 const key: Initiator = { ...accountHolder, kind: "identity_key" }
 
 /** Makes an Identity that sends like its actor, with a Webhook for approval requests. */
-const makeSender = Effect.fnUntraced(function* (handle: string) {
+const makeSender = Effect.fnUntraced(function* (stem: string) {
   const sql = yield* Writes
   const orgId = yield* makeOrg
+  const handle = newHandle(stem)
   const { id } = yield* makeIdentity(orgId, handle)
   yield* sql`
     insert into webhook (id, identity_id, url, event_types, status, created_at, version)

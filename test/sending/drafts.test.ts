@@ -6,7 +6,6 @@ import { expect, layer } from "@effect/vitest"
 import { Effect, Result } from "effect"
 import { Unhurried } from "@svc/cluster/store/Database"
 import { actors, awaitFiber, waitUntil } from "../harness/Actors.ts"
-import { newHandle } from "../harness/Client.ts"
 import { rows } from "../harness/Stores.ts"
 import { correspondent } from "./Correspondent.ts"
 
@@ -23,7 +22,7 @@ const isWaitingFor = (pid: number) =>
 layer(actors())("a draft", (it) => {
   it.effect("is changed by one of several callers with the same version, and the others get an error", () =>
     Effect.gen(function* () {
-      const ada = yield* correspondent(newHandle("draftone"), [])
+      const ada = yield* correspondent("draftone", [])
       const drafts = yield* Drafts
       const uuid = yield* makeUuidV7
       const id = toPublic("msg_", uuid)
@@ -43,7 +42,7 @@ layer(actors())("a draft", (it) => {
 
   it.effect("is one of at most 100 of its Identity", () =>
     Effect.gen(function* () {
-      const ada = yield* correspondent(newHandle("draftmany"), [])
+      const ada = yield* correspondent("draftmany", [])
       const drafts = yield* Drafts
       const sql = yield* Unhurried
       yield* sql`
@@ -78,7 +77,7 @@ layer(actors())("a draft", (it) => {
 
   it.effect("is not changed by a caller whose version was replaced after it was checked", () =>
     Effect.gen(function* () {
-      const ada = yield* correspondent(newHandle("draftrace"), [])
+      const ada = yield* correspondent("draftrace", [])
       const drafts = yield* Drafts
       const sql = yield* Unhurried
       const uuid = yield* makeUuidV7
@@ -107,7 +106,7 @@ layer(actors())("a draft", (it) => {
     ["removed", "not_found", undefined],
   ] as const)("that was %s while it was being sent stays as its writer was told", ([what, code, left]) =>
     Effect.gen(function* () {
-      const ada = yield* correspondent(newHandle(`draft${what}`), ["grace@example.org"])
+      const ada = yield* correspondent(`draft${what}`, ["grace@example.org"])
       const drafts = yield* Drafts
       const sql = yield* Unhurried
       const uuid = yield* makeUuidV7
@@ -140,7 +139,7 @@ layer(actors())("a draft", (it) => {
 
   it.effect("is missing for a caller without a precondition if others changed and deleted it", () =>
     Effect.gen(function* () {
-      const ada = yield* correspondent(newHandle("draftgone"), [])
+      const ada = yield* correspondent("draftgone", [])
       const drafts = yield* Drafts
       for (let round = 0; round < 10; round++) {
         const uuid = yield* makeUuidV7
@@ -161,7 +160,7 @@ layer(actors())("a draft", (it) => {
 
   it.effect("is shown over IMAP with the content of the version that it says", () =>
     Effect.gen(function* () {
-      const ada = yield* correspondent(newHandle("draftshown"), [])
+      const ada = yield* correspondent("draftshown", [])
       const drafts = yield* Drafts
       const uuid = yield* makeUuidV7
       yield* drafts.create(ada.id, uuid, { text: "First." })

@@ -22,6 +22,7 @@ import { path, upgradeToken } from "@svc/tunnel-edge/protocol/Manifest"
 import { expect, layer } from "@effect/vitest"
 import { Context, Effect, Exit, Layer, Scope } from "effect"
 import { actors, awaitFiber, identityOf, makeIdentity, makeOrg, waitUntil } from "../harness/Actors.ts"
+import { newHandle } from "../harness/Client.ts"
 import { interruptAtLock } from "../harness/InterruptedStatement.ts"
 import { portRange } from "../harness/Ports.ts"
 import * as Public from "../harness/Public.ts"
@@ -94,8 +95,9 @@ const leased = Effect.fnUntraced(function* (identityId: string, canonical: strin
 })
 
 layer(world, { timeout: "90 seconds" })("a link", (it) => {
-  const prepared = Effect.fnUntraced(function* (handle: string) {
+  const prepared = Effect.fnUntraced(function* (stem: string) {
     const org = yield* makeOrg
+    const handle = newHandle(stem)
     const { id, actor } = yield* makeIdentity(org, handle)
     const { identity_key } = yield* (yield* IdentityQueries).secrets(org, handle)
     return { id, handle, actor, key: identity_key! }

@@ -15,6 +15,7 @@ import { Clock, Context, Effect, Layer, Scope } from "effect"
 import { SqlError } from "effect/sql"
 import { TestClock } from "effect/testing"
 import { actors, identityOf, makeIdentity, makeOrg, waitUntil } from "../harness/Actors.ts"
+import { newHandle } from "../harness/Client.ts"
 import { receivedMail } from "../harness/Mail.ts"
 import { startReceiver } from "../harness/Receiver.ts"
 import { rows } from "../harness/Stores.ts"
@@ -41,7 +42,8 @@ layer(Layer.provideMerge(TunnelUsage.layer, actors({ limits })), { timeout: "60 
     Effect.gen(function* () {
       yield* noon
       const org = yield* makeOrg
-      const [ada, bob] = [yield* makeIdentity(org, "ada"), yield* makeIdentity(org, "bob")]
+      const [first, second] = [newHandle("ada"), newHandle("bob")]
+      const [ada, bob] = [yield* makeIdentity(org, first), yield* makeIdentity(org, second)]
       const [one, other] = [yield* UsageCounters, yield* anotherProcess]
       one.add({ identity: ada.id }, "mail_received", { count: 2 })
       other.add({ identity: ada.id }, "mail_received", { count: 3 })
@@ -57,8 +59,8 @@ layer(Layer.provideMerge(TunnelUsage.layer, actors({ limits })), { timeout: "60 
       const account = yield* read(org)
       expect(account.points).toMatchObject([{ mail_received: 10, api_calls: 1, mailbox_bytes: null }])
       expect(account.identities).toMatchObject([
-        { identity: "ada", activity: 5 },
-        { identity: "bob", activity: 5 },
+        { identity: first, activity: 5 },
+        { identity: second, activity: 5 },
       ])
     }).pipe(Effect.scoped),
   )
@@ -113,7 +115,7 @@ layer(Layer.provideMerge(TunnelUsage.layer, actors({ limits })), { timeout: "60 
         Effect.map(read(org, undefined, step), ({ points }) =>
           points.map(({ at, api_calls }) => [(at.getTime() - midnight) / hour, api_calls]),
         )
-      const ada = yield* makeIdentity(org, "hours")
+      const ada = yield* makeIdentity(org, newHandle("hours"))
       counters.add({ identity: ada.id }, "mailbox", { count: 300 })
       yield* counters.flush
       yield* TestClock.adjust(hour)
@@ -136,7 +138,7 @@ layer(Layer.provideMerge(TunnelUsage.layer, actors({ limits })), { timeout: "60 
   it.effect("shows an account nothing of another account", () =>
     Effect.gen(function* () {
       const [org, stranger] = [yield* makeOrg, yield* makeOrg]
-      const { id } = yield* makeIdentity(org, "carol")
+      const { id } = yield* makeIdentity(org, newHandle("carol"))
       const counters = yield* UsageCounters
       counters.add({ identity: id }, "mail_received", { count: 1 })
       counters.add({ identity: id }, "delivery", { count: 1, webhook: yield* makeUuidV7 })
@@ -164,12 +166,13 @@ layer(Layer.provideMerge(TunnelUsage.layer, actors({ limits })), { timeout: "60 
   it.effect("is erased with its Identity, which the sums of the account outlive, and with the account", () =>
     Effect.gen(function* () {
       const org = yield* makeOrg
-      const { id, actor } = yield* makeIdentity(org, "dora")
+      const handle = newHandle("dora")
+      const { id, actor } = yield* makeIdentity(org, handle)
       const counters = yield* UsageCounters
       counters.add({ identity: id }, "mail_received", { count: 3 })
       yield* counters.flush
       yield* ask(actor.Delete({ org_id: org }))
-      yield* waitUntil(identityOf("dora"), (row) => row === undefined)
+      yield* waitUntil(identityOf(handle), (row) => row === undefined)
       expect((yield* read(org, id)).points).toEqual([])
       expect((yield* read(org)).points).toMatchObject([{ mail_received: 3 }])
       yield* ask((yield* Orgs).of(org).Delete())
@@ -192,7 +195,7 @@ layer(Layer.provideMerge(TunnelUsage.layer, actors({ limits })), { timeout: "60 
   it.effect("counts mail that was stored and mail that was refused", () =>
     Effect.gen(function* () {
       const org = yield* makeOrg
-      const { id, actor } = yield* makeIdentity(org, "erin")
+      const { id, actor } = yield* makeIdentity(org, newHandle("erin"))
       const mail = yield* receivedMail({ key: new TextEncoder().encode("the key of a transaction") })
       yield* ask(actor.ReceiveMail(mail))
       // The same transaction again stores nothing.
@@ -214,8 +217,7 @@ layer(Layer.provideMerge(TunnelUsage.layer, actors({ limits })), { timeout: "60 
         Effect.promise(() => startReceiver()),
         ({ stop }) => Effect.promise(stop),
       )
-      const { id } = yield* makeIdentity(org, "frank")
-      const actor = (yield* Identities).of("frank")
+      const { id, actor } = yield* makeIdentity(org, newHandle("frank"))
       const [webhook_id, delivery_id] = [yield* makeUuidV7, yield* makeUuidV7]
       yield* ask(
         actor.RegisterWebhook({ org_id: org, webhook_id, url: receiver.url, event_types: ["*"], description: null }),
@@ -238,7 +240,7 @@ layer(Layer.provideMerge(TunnelUsage.layer, actors({ limits })), { timeout: "60 
   it.effect("counts what an edge reports, with the latency of successful responses", () =>
     Effect.gen(function* () {
       const org = yield* makeOrg
-      const { id } = yield* makeIdentity(org, "gina")
+      const { id } = yield* makeIdentity(org, newHandle("gina"))
       const { add } = yield* TunnelUsage
       yield* add([{ identity_id: id, bytes_in: 10, bytes_out: 20, requests: 5, responses: 4, errors: 2, millis: 60.4 }])
       yield* (yield* UsageCounters).flush

@@ -4,7 +4,9 @@ import type { AuditNote } from "@svc/cluster/actor/Write"
 import { Reads, Unhurried } from "@svc/cluster/store/Database"
 import { Vault } from "@svc/cluster/vault/Vault"
 import type { WriteCondition } from "@svc/cluster/vault/SecretWrites"
+import type { Namespace } from "@svc/cluster/vault/SecretRows"
 import type { IdentityId } from "@svc/domain/IdentityRef"
+import { maxValueBytes, versionsKept } from "@svc/domain/vault/Vault"
 import { expect, layer } from "@effect/vitest"
 import { Context, Effect, Exit, Layer } from "effect"
 import { act, noKey } from "../audit/Acts.ts"
@@ -47,6 +49,101 @@ layer(Layer.provideMerge(Vault.layer, actors()))("secrets", (it) => {
         yield* Effect.flatMap(Unhurried, (sql) => sql`update identity set status = ${status} where id = ${id}`)
         expect(yield* Effect.flip(write)).toMatchObject({ code: "identity_not_ready", agent_hint })
       }
+    }),
+  )
+
+  it.effect("are not written while their account is deleted", () =>
+    Effect.gen(function* () {
+      const { org, put, sql } = yield* prepared
+      yield* put("token", "kept")
+      yield* Effect.flatMap(Unhurried, (sql) => sql`update org set status = 'deleting' where id = ${org}`)
+      for (const name of ["token", "new"])
+        expect(yield* Effect.flip(put(name, "x"))).toMatchObject({ code: "account_deleting" })
+      expect(yield* sql`select version from vault_secret where org_id = ${org}`).toEqual([{ version: 1 }])
+    }),
+  )
+
+  it.effect("are listed, read, restored and removed in their own namespace alone, a page at a time", () =>
+    Effect.gen(function* () {
+      const { org, own, vault } = yield* prepared
+      const ids = [yield* makeIdentity(org, newHandle("ada")), yield* makeIdentity(org, newHandle("bob"))]
+      const [ada, bob] = ids.map(({ id }) => ({ org, identity: id as IdentityId })) as [Namespace, Namespace]
+      const other = { org: yield* makeOrg, identity: null }
+      for (const [n, space] of [own, ada, bob, other].entries())
+        yield* vault.put(space, "token", { value: `value ${n}` }, always)
+      for (const value of ["one", "two", "three"]) yield* vault.put(ada, "extra", { value }, always)
+      for (const [n, space] of [own, ada, bob, other].entries()) {
+        expect((yield* vault.valueOnRecord(space, "token")).value).toBe(`value ${n}`)
+        const { entries } = yield* vault.list(space, { limit: 10 })
+        expect(entries.map(({ name }) => name)).toEqual(space === ada ? ["extra", "token"] : ["token"])
+        if (space === ada) continue
+        for (const call of [
+          vault.valueOnRecord(space, "extra"),
+          vault.versions(space, "extra", { limit: 10 }),
+          vault.restore(space, "extra", 1, null),
+          vault.remove(space, "extra", null),
+        ])
+          expect(yield* Effect.flip(call as Effect.Effect<unknown, unknown>)).toMatchObject({ code: "not_found" })
+      }
+      const first = yield* vault.list(ada, { limit: 1 })
+      const second = yield* vault.list(ada, { limit: 1, cursor: first.next_cursor! })
+      expect([...first.entries, ...second.entries].map(({ name }) => name)).toEqual(["extra", "token"])
+      expect(second.next_cursor).toBeNull()
+      expect(yield* Effect.flip(vault.list(bob, { limit: 1, cursor: first.next_cursor! }))).toHaveProperty("code")
+      const newest = yield* vault.versions(ada, "extra", { limit: 2 })
+      const oldest = yield* vault.versions(ada, "extra", { limit: 2, cursor: newest.next_cursor! })
+      expect([newest, oldest].map(({ entries }) => entries.map(({ version }) => version))).toEqual([[3, 2], [1]])
+      yield* vault.remove(ada, "token", null)
+      for (const space of [own, bob, other]) expect((yield* vault.list(space, { limit: 10 })).entries).toHaveLength(1)
+    }),
+  )
+
+  it.effect("have names and values within limits, their last versions, and a description until it is changed", () =>
+    Effect.gen(function* () {
+      const { own, put, read, vault } = yield* prepared
+      yield* put("big", "é".repeat(maxValueBytes / 2))
+      const large = yield* Effect.flip(put("big", `${"é".repeat(maxValueBytes / 2)}x`))
+      expect(large).toMatchObject({ code: "payload_too_large" })
+      yield* put("a".repeat(128), "x")
+      for (const name of ["a".repeat(129), "A", "", "-a"])
+        for (const call of [
+          put(name, "x"),
+          read(name),
+          vault.versions(own, name, { limit: 10 }),
+          vault.restore(own, name, 1, null),
+          vault.remove(own, name, null),
+        ])
+          expect(yield* Effect.flip(call as Effect.Effect<unknown, unknown>)).toMatchObject({
+            code: "secret_name_invalid",
+          })
+      const last = versionsKept + 2
+      for (let n = 1; n <= last; n++) yield* put("many", `value ${n}`)
+      const { entries } = yield* vault.versions(own, "many", { limit: 100 })
+      expect(entries.map(({ version }) => version)).toEqual(range(versionsKept).map((n) => last - n))
+      expect(yield* Effect.flip(vault.restore(own, "many", 2, null))).toMatchObject({ code: "not_found" })
+      expect(yield* Effect.flip(vault.restore(own, "many", 3, [1]))).toMatchObject({ code: "precondition_failed" })
+      expect((yield* vault.restore(own, "many", 3, [last])).version).toBe(last + 1)
+      expect(yield* read("many")).toBe("value 3")
+      const described: Array<string | null> = []
+      for (const description of ["first", undefined, null, undefined])
+        described.push(
+          (yield* vault.put(
+            own,
+            "named",
+            { value: "x", ...(description === undefined ? {} : { description }) },
+            always,
+          )).secret.description,
+        )
+      expect(described).toEqual(["first", "first", null, null])
+      expect(yield* Effect.flip(vault.remove(own, "named", [3]))).toMatchObject({ code: "precondition_failed" })
+      yield* vault.remove(own, "named", [4])
+      expect(yield* Effect.flip(vault.remove(own, "named", [4]))).toMatchObject({ code: "precondition_failed" })
+      expect(yield* Effect.flip(vault.remove(own, "named", null))).toMatchObject({ code: "not_found" })
+      const guarded = put("named", "x", { ifVersion: [4], ifAbsent: false, ifPresent: true })
+      expect(yield* Effect.flip(guarded)).toMatchObject({
+        code: "precondition_failed",
+        detail: "The secret does not exist.",
+      })
     }),
   )
 

@@ -236,7 +236,7 @@ layer(actors())("a delivery", (it) => {
       yield* sql.unsafe(`
         create or replace function refuse_outcome() returns trigger language plpgsql as $$ begin raise exception 'no outcome'; end $$`)
       yield* sql.unsafe(`
-        create trigger refuse_outcome before update on delivery for each row
+        create or replace trigger refuse_outcome before update on delivery for each row
         when (old.webhook_id = '${webhook_id}' and new.status <> old.status) execute function refuse_outcome()`)
       yield* test
       yield* waitUntil(
