@@ -53,8 +53,8 @@ export const leasesAndLocks: Mutants = {
   },
   "transfer-ignores-other-leases": {
     file: "cluster/src/account/TransferBudget.ts",
-    from: "left - outstanding(edge, now))",
-    to: "left)",
+    from: "left - outstanding(edge, now)",
+    to: "left",
     bug: "edges together lease more than the rest of the day's transfer",
     tests: ["limits/transfer"],
   },

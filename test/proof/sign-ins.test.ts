@@ -2,6 +2,7 @@
 import { decodeProtectedHeader } from "jose"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { call, makeIdentity } from "../harness/Client.ts"
+import { insertSignIn } from "../harness/SignIns.ts"
 import { authorizationUrl, challengeOf, mcp, registerClient, tokenCall, verifierOf } from "../oauth/Consent.ts"
 import { open, startRelyingParty } from "./RelyingParty.ts"
 import { type SignInAccount, startSignInAccount } from "./SignInAccount.ts"
@@ -31,6 +32,35 @@ describe("a site", () => {
     expect(body).toMatchObject({ status: "started", site: site.site, client_name: "Shop" })
     const read = await call(service.base, "GET", `${path()}/${body.id}`, { token: key })
     expect(read.body).toMatchObject({ status: "signed_in", scopes: ["openid", "email", "profile"] })
+  })
+
+  it("asks the account holder about 20 sign-ins at most, also if more are requested at the same time", async () => {
+    await allow([])
+    for (let n = 1; n < 20; n++) await service.query((sql) => insertSignIn(sql, handle))
+    const login = async (_: unknown, n: number) => {
+      const { body } = await registerClient(service.base, [`${site.base}/callback`], `Together ${n}`)
+      const [redirect, challenge] = [`${site.base}/callback`, challengeOf(verifierOf())]
+      return authorizationUrl(service.base, {
+        client: body["client_id"],
+        redirect,
+        challenge,
+        more: { scope: "openid" },
+      })
+    }
+    const urls = await Promise.all(Array.from({ length: 8 }, login))
+    // The statements overlap, because each takes a moment.
+    await service.query(
+      (sql) =>
+        sql`create function slow() returns trigger language plpgsql as 'begin perform pg_sleep(0.2); return new; end'`,
+    )
+    await service.query(
+      (sql) => sql`create trigger slow before insert on agent_sign_in for each row execute function slow()`,
+    )
+    const statuses = (await Promise.all(urls.map((one) => post(one)))).map(({ status }) => status)
+    expect(statuses.toSorted()).toEqual([201, ...Array<number>(7).fill(409)])
+    await service.query((sql) => sql`drop function slow cascade`)
+    await service.query((sql) => sql`delete from agent_sign_in where status = 'awaiting_approval'`)
+    await allow([site.site])
   })
 
   it("may register instead of publishing a document, and choose ES256", async () => {

@@ -332,13 +332,9 @@ layer(actors())("a signing secret", (it) => {
       const rotate = ask(actor.RotateSecret({ org_id, secret_id: yield* makeUuidV7 }))
       const [first, again] = [yield* rotate, yield* rotate]
       expect([first.previous_valid_until, again]).toEqual([null, first])
-      const webhook = {
-        org_id,
-        webhook_id: yield* makeUuidV7,
-        url: "http://127.0.0.1:9/",
-        event_types: ["webhook.test"],
-      }
-      const { signing_secret } = yield* ask(actor.RegisterWebhook({ ...webhook, description: null }))
+      const target = { url: "http://127.0.0.1:9/", event_types: ["webhook.test"], description: null }
+      const webhook = { org_id, webhook_id: yield* makeUuidV7, ...target }
+      const { signing_secret } = yield* ask(actor.RegisterWebhook(webhook))
       expect(signing_secret).toBe(first.signing_secret)
       const change = { org_id, webhook_id: yield* makeUuidV7, patch: { description: "x" } }
       const refused = (if_version: ReadonlyArray<number> | null) =>
