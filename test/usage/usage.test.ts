@@ -2,7 +2,6 @@
 import { makeUuidV7 } from "@svc/domain/Ids"
 import type { IdentityId } from "@svc/domain/IdentityRef"
 import { ask } from "@svc/cluster/actor/Ask"
-import { Identities } from "@svc/cluster/actor/Identities"
 import { Orgs } from "@svc/cluster/account/Orgs"
 import { sweep } from "@svc/cluster/housekeeping/Housekeeping"
 import { Writes } from "@svc/cluster/store/Database"
