@@ -2,8 +2,6 @@ import { createHmac } from "node:crypto"
 import { connect as connectPlain } from "node:net"
 import { connect } from "node:tls"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
-import { makeIdentity, signUp } from "../harness/Client.ts"
-import { deploy } from "../harness/Deployment.ts"
 import { eventually, startService, type OwnService } from "../harness/Service.ts"
 
 const masterKey = Buffer.alloc(32, 7)
@@ -54,19 +52,5 @@ describe("a runner's port", () => {
       socket.once("close", () => resolve(text))
     })
     expect(answered).toBe("")
-  })
-})
-
-describe("two processes without certificates", () => {
-  it("call each other", async () => {
-    const deployment = await deploy()
-    try {
-      await deployment.start(["actors"])
-      const api = await deployment.start(["api"])
-      const { session } = await signUp(api.base)
-      expect((await makeIdentity(api.base, session)).identity.status).toBe("ready")
-    } finally {
-      await deployment.stop()
-    }
   })
 })

@@ -207,6 +207,13 @@ describe("Killed process", () => {
   })
 })
 
+describe("Two processes without certificates", () => {
+  it("call each other", async () => {
+    const { identity } = await makeIdentity(front.base, session)
+    expect(identity.status).toBe("ready")
+  })
+})
+
 describe("Two processes", () => {
   let two: Process
   beforeAll(async () => {
