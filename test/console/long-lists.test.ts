@@ -25,8 +25,11 @@ const load = (page: Page, wanted: number) =>
 
 describe.skipIf(!has("chromium"))("A list of 1,000 messages", () => {
   let mail: Awaited<ReturnType<typeof startConsoleMail>>
+  /** The Mailbox of all tests. Those that change it come last. */
+  let handle: string
   beforeAll(async () => {
     mail = await startConsoleMail()
+    handle = await filled()
   })
   afterAll(() => mail?.stop())
 
@@ -63,7 +66,6 @@ describe.skipIf(!has("chromium"))("A list of 1,000 messages", () => {
   }
 
   it("has few rows in the document, and tells screen readers how many there are", async () => {
-    const handle = await filled()
     const { context, page, seen } = await mail.open(`${handle}/mail`)
     await row(page, "Newest").waitFor()
     expect(await rows(page).first().getAttribute("aria-setsize")).toBe("-1")
@@ -80,64 +82,7 @@ describe.skipIf(!has("chromium"))("A list of 1,000 messages", () => {
     await context.close()
   })
 
-  it("needs one request for a new message while 16 pages are loaded, and keeps every row", async () => {
-    const handle = await filled()
-    const { context, page } = await mail.open(`${handle}/mail`)
-    await page.locator(".connection").getByText("Live", { exact: true }).waitFor()
-    await load(page, 16 * perPage)
-    await scrollTo(page, 0)
-    await row(page, "Newest").waitFor()
-    await settled(page)
-    const requests = requestsOf(page)
-    await mail.arrives(handle, { subject: "Arrived", text: "x" })
-    await row(page, "Arrived").waitFor()
-    await row(page, "Newest").waitFor()
-    expect(requests).toHaveLength(1)
-    // The row that left the first page is still there, once, before the next page is read again.
-    const held = page.waitForRequest(/threads\?.*cursor=/)
-    await page.route(/threads\?.*cursor=/, () => undefined)
-    await scrollTo(page, 45 * 37)
-    await row(page, "Message 51 end").waitFor()
-    await held
-    for (const at of [49, 50, 51]) {
-      expect(await row(page, `Message ${at} end`).count()).toBe(1)
-      expect(await row(page, `Message ${at} end`).getAttribute("aria-posinset")).toBe(String(at + 2))
-    }
-    await context.close()
-  })
-
-  it("shows changed and deleted messages far below its start, and those that were not on the screen", async () => {
-    const handle = await filled()
-    const { context, page } = await mail.open(`${handle}/mail`)
-    await page.locator(".connection").getByText("Live", { exact: true }).waitFor()
-    await load(page, 12 * perPage)
-    const idOf = async (subject: string) => {
-      let cursor = ""
-      for (;;) {
-        const { body } = await mail.api("GET", `${handle}/messages?limit=100${cursor}`)
-        const found = body.messages.find((one: { subject: string }) => one.subject === subject)
-        if (found !== undefined) return found.id as string
-        cursor = `&cursor=${body.next_cursor}`
-      }
-    }
-    const [near, deep] = [await idOf("Message 60 end"), await idOf("Message 590 end")]
-    await row(page, "Message 590 end").waitFor()
-    // Outside the screen.
-    await mail.api("DELETE", `${handle}/messages/${near}`)
-    await mail.api("PATCH", `${handle}/messages/${deep}`, { seen: true })
-    await page.locator(".mails > li:not([data-unread])").filter({ hasText: "Message 590 end" }).waitFor()
-    await mail.api("DELETE", `${handle}/messages/${deep}`)
-    await row(page, "Message 590 end").waitFor({ state: "detached" })
-    await row(page, "Message 591 end").waitFor()
-    await scrollTo(page, 60 * 37 - 300)
-    await row(page, "Message 61 end").waitFor()
-    await row(page, "Message 60 end").waitFor({ state: "detached" })
-    expect(await row(page, "Message 59 end").count()).toBe(1)
-    await context.close()
-  })
-
   it("keeps the focus while the list scrolls, and moves on with letters past the rows in the document", async () => {
-    const handle = await filled()
     const { context, page } = await mail.open(`${handle}/mail`)
     await row(page, "Newest").waitFor()
     await load(page, 4 * perPage)
@@ -157,7 +102,6 @@ describe.skipIf(!has("chromium"))("A list of 1,000 messages", () => {
   })
 
   it("is at its place after Back, and shows the row of the open message beside it", async () => {
-    const handle = await filled()
     const { context, page } = await mail.open(`${handle}/mail`)
     await row(page, "Newest").waitFor()
     await load(page, 8 * perPage)
@@ -184,6 +128,59 @@ describe.skipIf(!has("chromium"))("A list of 1,000 messages", () => {
       (now) => Math.abs(now - top) < 3,
     )
     await row(page, subject).waitFor()
+    await context.close()
+  })
+
+  it("needs one request for a new message while 16 pages are loaded, keeps every row, and shows changes far below", async () => {
+    const { context, page } = await mail.open(`${handle}/mail`)
+    await page.locator(".connection").getByText("Live", { exact: true }).waitFor()
+    await load(page, 16 * perPage)
+    await scrollTo(page, 0)
+    await row(page, "Newest").waitFor()
+    await settled(page)
+    const requests = requestsOf(page)
+    await mail.arrives(handle, { subject: "Arrived", text: "x" })
+    await row(page, "Arrived").waitFor()
+    await row(page, "Newest").waitFor()
+    expect(requests).toHaveLength(1)
+    // The row that left the first page is still there, once, before the next page is read again.
+    const held = page.waitForRequest(/threads\?.*cursor=/)
+    const { promise: isChecked, resolve: release } = Promise.withResolvers<void>()
+    await page.route(/threads\?.*cursor=/, (route) => isChecked.then(() => route.continue()))
+    await scrollTo(page, 45 * 37)
+    await row(page, "Message 51 end").waitFor()
+    await held
+    for (const at of [49, 50, 51]) {
+      expect(await row(page, `Message ${at} end`).count()).toBe(1)
+      expect(await row(page, `Message ${at} end`).getAttribute("aria-posinset")).toBe(String(at + 2))
+    }
+    release()
+    await page.unrouteAll({ behavior: "wait" })
+
+    // Changed and deleted messages, on the screen and elsewhere.
+    const idOf = async (subject: string) => {
+      let cursor = ""
+      for (;;) {
+        const { body } = await mail.api("GET", `${handle}/messages?limit=100${cursor}`)
+        const found = body.messages.find((one: { subject: string }) => one.subject === subject)
+        if (found !== undefined) return found.id as string
+        cursor = `&cursor=${body.next_cursor}`
+      }
+    }
+    const [near, deep] = [await idOf("Message 60 end"), await idOf("Message 590 end")]
+    await scrollTo(page, 590 * 37 - 300)
+    await row(page, "Message 590 end").waitFor()
+    // Outside the screen.
+    await mail.api("DELETE", `${handle}/messages/${near}`)
+    await mail.api("PATCH", `${handle}/messages/${deep}`, { seen: true })
+    await page.locator(".mails > li:not([data-unread])").filter({ hasText: "Message 590 end" }).waitFor()
+    await mail.api("DELETE", `${handle}/messages/${deep}`)
+    await row(page, "Message 590 end").waitFor({ state: "detached" })
+    await row(page, "Message 591 end").waitFor()
+    await scrollTo(page, 60 * 37 - 300)
+    await row(page, "Message 61 end").waitFor()
+    await row(page, "Message 60 end").waitFor({ state: "detached" })
+    expect(await row(page, "Message 59 end").count()).toBe(1)
     await context.close()
   })
 })

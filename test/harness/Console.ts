@@ -55,6 +55,8 @@ export const openContext = async (browser: Browser, base: string, look: Look = {
   const { context, release } = await takeContext(browser, {
     viewport: { width: look.width ?? 1280, height: 800 },
     colorScheme: look.scheme ?? "light",
+    // Colors are judged and elements are clicked without waiting for the ends of transitions.
+    reducedMotion: "reduce",
     locale: look.locale ?? "en",
     permissions: ["clipboard-read", "clipboard-write"],
   })

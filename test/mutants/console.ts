@@ -226,4 +226,11 @@ export const console: Mutants = {
     bug: "Home leads from a failing Webhook to an empty list, because its deliveries are still retried",
     tests: ["console/live"],
   },
+  "reduced-motion-moves-lists": {
+    file: "console/src/ui/tokens.css",
+    from: "transition: none !important;",
+    to: "transition-duration: 1ms !important;",
+    bug: "with reduced motion, a long list shows another place than the row of the open conversation",
+    tests: ["console/long-lists"],
+  },
 }
