@@ -7,7 +7,7 @@ import { OAuthRequests } from "@svc/cluster/oauth/OAuthRequests"
 import { Writes } from "@svc/cluster/store/Database"
 import { makeOAuthToken } from "@svc/domain/account/Token"
 import { makeUuidV7 } from "@svc/domain/Ids"
-import { Clock, Effect, Layer } from "effect"
+import { Clock, Effect, Layer, Result } from "effect"
 import { newHandle } from "../harness/Client.ts"
 import { accountHolder, makeOrg, rows, storesLayer } from "../harness/Stores.ts"
 import { challengeOf, verifierOf } from "./Consent.ts"
@@ -23,8 +23,8 @@ const account = Effect.gen(function* () {
     insert into session (id, org_id, token_hash, created_at, last_used_at, expires_at)
     values (${session}, ${org}, sha256(${session}::text::bytea), now(), now(), now() + interval '1 day')`
   const [grants, tokens, requests] = [yield* Grants, yield* GrantTokens, yield* OAuthRequests]
-  const consent = Effect.fnUntraced(function* (choice: Partial<Choice> = {}, client = "oc_1") {
-    const { id } = yield* requests.open("client_id=x", session)
+  const consent = Effect.fnUntraced(function* (choice: Partial<Choice> = {}, client = "oc_1", request?: string) {
+    const { id } = request === undefined ? yield* requests.open("client_id=x", session) : { id: request }
     const app = { id: client, name: "App", redirects: [redirect], describedBy: null, idTokenAlgorithm: null }
     const requested = { client: app, redirect, challenge: challengeOf(verifier), resource: "" }
     const chosen = { scopes: ["mail:read"], identities: null, days: 30, ...choice }
@@ -84,6 +84,8 @@ layer(world)("A code", (it) => {
         const used = "The code was already used. The tokens that were issued for it are revoked."
         expect(yield* refusal(exchange(code))).toEqual([used, "code_reuse"])
         expect(announced).toBe(1)
+        const notices = rows((sql) => sql`select kind from grant_notice where org_id = ${org}`)
+        expect(yield* notices).toEqual([{ kind: "created" }])
         expect(yield* refusal(exchange(code))).toEqual([used, null])
         expect(announced).toBe(1)
         expect((yield* grants.list(org, { limit: 10 })).entries).toEqual([])
@@ -147,7 +149,9 @@ layer(world)("A refresh token", (it) => {
       const { tokens, pair, aMinuteLater } = yield* account
       const first = yield* pair
       const refresh = tokens.refresh(first.refresh, "oc_1")
-      const pairs = yield* Effect.forEach(Array.from({ length: 5 }), () => refresh)
+      const start = yield* refresh
+      yield* tokens.refresh(start.refresh, "oc_1")
+      const pairs = [start, ...(yield* Effect.forEach(Array.from({ length: 4 }), () => refresh))]
       expect(new Set(pairs.map(({ refresh }) => refresh)).size).toBe(5)
       expect(yield* refusal(refresh)).toEqual([
         "The refresh token was used too often within a minute. Use the newest one.",
@@ -156,6 +160,10 @@ layer(world)("A refresh token", (it) => {
       yield* tokens.refresh(pairs[4]!.refresh, "oc_1")
       yield* aMinuteLater
       expect((yield* refusal(refresh))[1]).toBe("refresh_reuse")
+      const other = tokens.refresh((yield* pair).refresh, "oc_1")
+      yield* Effect.forEach(Array.from({ length: 5 }), () => other)
+      yield* aMinuteLater
+      expect((yield* refusal(other))[1]).toBe("refresh_reuse")
     }),
   )
 
@@ -215,6 +223,12 @@ layer(world)("A Grant", (it) => {
         from generate_series(1, ${n}::int) n`
       yield* others(48, "1 day")
       yield* others(3, "-1 day")
+      const clients = ["oc_last", "oc_a", "oc_b", "oc_c", "oc_d", "oc_e"]
+      const together = yield* Effect.forEach(clients, (client) => Effect.result(consent({}, client)), {
+        concurrency: "unbounded",
+      })
+      expect(together.filter(Result.isSuccess)).toHaveLength(1)
+      yield* sql`delete from client_grant where org_id = ${org} and client_name = 'App' and client_id <> 'oc_1'`
       const last = yield* consent({}, "oc_last")
       expect(yield* Effect.flip(consent({}, "oc_more"))).toMatchObject({ reason: "full" })
       expect((yield* consent({}, "oc_last")).grantId).toBe(last.grantId)
@@ -226,6 +240,9 @@ layer(world)("A Grant", (it) => {
       const ids = [...first.entries, ...rest.entries].map(({ id }) => id)
       expect(ids).toEqual([...new Set(ids)].toSorted().toReversed())
       expect([ids.length, ids.includes(again.grantId), rest.next_cursor]).toEqual([50, true, null])
+      expect(yield* Effect.flip(consent({}, "oc_1", yield* makeUuidV7))).toMatchObject({ reason: "gone" })
+      yield* sql`update org set status = 'deleting' where id = ${org}`
+      expect(yield* Effect.flip(consent())).toMatchObject({ reason: "gone" })
     }),
   )
 
@@ -271,6 +288,9 @@ layer(world)("A Grant", (it) => {
       yield* grants.revoke(org, grantId, accountHolder)
       yield* grants.revoke(org, grantId, accountHolder)
       expect(yield* Effect.flip(change({ scopes: ["mail:read"] }))).toMatchObject({ code: "not_found" })
+      yield* consent()
+      yield* grants.revokeAll(org, accountHolder)
+      expect((yield* grants.list(org, { limit: 10 })).entries).toEqual([])
     }),
   )
 })
