@@ -141,7 +141,7 @@ const fill = (pattern: string) =>
 describe.skipIf(!has("chromium"))("Every page", () => {
   let base: string
   const server = createServer((request, response) => void respond(request, response))
-  /** Pages that no test uses. A test half waits, so that several share the browser; more would take the machine from other files. */
+  /** Pages that no test uses. A test half waits, so that two share the browser; each more compiles the console once more. */
   const free: Array<Page> = []
   const taking: Array<(page: Page) => void> = []
   beforeAll(async () => {
@@ -162,7 +162,7 @@ describe.skipIf(!has("chromium"))("Every page", () => {
       await page.goto(`${base}/icon.svg`)
       return page
     }
-    for (let count = 0; count < 4; count++) free.push(await open())
+    for (let count = 0; count < 2; count++) free.push(await open())
   })
   afterAll(async () => {
     for (const page of free) await page.context().close()
