@@ -34,11 +34,11 @@ const runWith = (env: Readonly<Record<string, string>>, ...args: ReadonlyArray<s
 
 describe("svc", () => {
   it("reports a missing login, an unreachable service and an unknown command", async () => {
-    const stranger = svc("whoami", "--api", service.base)
     const nonsense = svc("tunnel", "nonsense")
-    const nowhere = svc("login", "--api", "http://127.0.0.1:9")
-    expect(await Promise.all([stranger.ended, nonsense.ended, nowhere.ended])).toEqual([2, 2, 3])
-    expect(stranger.errors()).toContain("svc login")
+    const stranger = await run("whoami", "--api", service.base)
+    const nowhere = await run("login", "--api", "http://127.0.0.1:9")
+    expect([stranger.code, await nonsense.ended, nowhere.code]).toEqual([2, 2, 3])
+    expect(stranger.errors).toContain("svc login")
   })
 
   it("rejects an invalid address or key with one sentence in every command", async () => {
@@ -128,9 +128,9 @@ describe("svc", () => {
 
   it("has a command for each tool, with output for people and machines", async () => {
     const handle = newHandle("cli")
-    const created = svc("identity", "create", handle, "--json")
-    expect(await created.ended).toBe(0)
-    expect(JSON.parse(created.out())).toMatchObject({ handle, status: expect.stringMatching(/^(provisioning|ready)$/) })
+    const created = await run("identity", "create", handle, "--json")
+    expect(created.code).toBe(0)
+    expect(JSON.parse(created.out)).toMatchObject({ handle, status: expect.stringMatching(/^(provisioning|ready)$/) })
     await eventually(
       () => call(service.base, "GET", `/api/identities/${handle}`, { token: session }),
       ({ body }) => body.status === "ready",
