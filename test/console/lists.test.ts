@@ -63,6 +63,13 @@ describe("A list that is read page by page", () => {
     expect(refreshed(known, ids)).toEqual([pages, goesOn, hasMore])
   })
 
+  it("goes on after its last row if rows were added at its end, as in a conversation", () => {
+    const page = { rows: rowsOf("abc"), next_cursor: null }
+    const { known } = merged([], 0, page)
+    const next_cursor = String(page.rows.at(-1)!.updated_at)
+    expect(merged(known, 0, { ...page, next_cursor }).known).toEqual([{ ...known[0], page: { ...page, next_cursor } }])
+  })
+
   it("has no empty pages, no row twice and the order of the service after all its pages were read again", () => {
     let seed = 7
     const random = (below: number) => {

@@ -32,8 +32,8 @@ export const consoleModules: Mutants = {
   },
   "merged-empty-pages": {
     file: "console/src/client/Lists.ts",
-    from: "  const kept = following.filter(isFilled)",
-    to: "  const kept = following",
+    from: "own, ...following.filter(isFilled)]",
+    to: "own, ...following]",
     bug: "a list keeps pages without rows",
     tests: ["console/lists"],
   },

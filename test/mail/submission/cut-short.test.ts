@@ -11,12 +11,11 @@ import { correspondent } from "../../sending/Correspondent.ts"
 layer(Layer.provideMerge(Composition.layer, actors()))("A submitted message", (it) => {
   it.effect("leaves nothing if its gateway dies while rewriting it, and is sent once when retried", () =>
     Effect.gen(function* () {
-      const handle = "ada"
-      const { id, org_id, by } = yield* correspondent(handle, ["grace@example.org"])
+      const { id, handle, org_id, by } = yield* correspondent("ada", ["grace@example.org"])
       const subject = { id, handle, canonical: handle, status: "ready" as const, orgId: org_id, by }
       const raw = new TextEncoder().encode(
         [
-          "From: ada@mail.localhost",
+          `From: ${handle}@mail.localhost`,
           "To: grace@example.org",
           "Subject: once",
           "Message-ID: <1@laptop>",

@@ -81,13 +81,7 @@ export const merged = <A extends Page>(known: Known<A>, at: number, page: A) => 
           },
           ...others,
         ]
-  const kept = following.filter(isFilled)
-  // Nothing follows: whether there are more pages is known from the last one.
-  const isLast = kept.length === 0 && (following.at(-1) ?? end).page.next_cursor === null
-  return {
-    known: [...before, isLast ? { ...own, page: { ...page, next_cursor: null } } : own, ...kept],
-    goesOn: false,
-  }
+  return { known: [...before, own, ...following.filter(isFilled)], goesOn: false }
 }
 
 /** The names of the pages on the screen, for lists that report them; all pages of other lists are on the screen. */
