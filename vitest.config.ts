@@ -21,8 +21,8 @@ export default defineConfig({
     sequence: { sequencer: Order },
     // A worker's next file finds the modules of the last one read and compiled.
     isolate: false,
-    // Tests wait about half of the time, for processes and for timeouts of the product. With three more workers than
-    // processors, the processors were idle for a fifth of the time.
-    maxWorkers: availableParallelism() + 5,
+    // Tests wait about half of the time, for processes and for timeouts of the product. With two more workers than
+    // processors, the processors were idle for a fifth of the time; five more are no faster than three.
+    maxWorkers: availableParallelism() + 3,
   },
 })

@@ -3,13 +3,16 @@
  *
  * Test a promise at its own level, with the least that can break it. From least to most:
  *
- * - A rule without a store (a parser, a table, a policy): the module itself. For public connections, `RecordedContext`
- * takes bytes and returns a record of the actions. - Statements and in-process calls (accounts, devices, records,
- * lists): `databaseLayer` of `Database`, or `storesLayer` of `Stores`, which contains all stores. - Actors and their
- * background work (workflows, deliveries, exports, leases, limits across processes): `actors` of `Actors`. Another
- * process is another `Layer.build(Layer.fresh(…))` over the same store. - HTTP, MCP, SMTP, pages and tunnels (headers,
- * problems, conversations): `sharedService` of this module, or `startService` for other settings and whatever concerns
- * the whole service, with `Client`, `Mail`, `Public` or `Browser` as the peer. - Several processes (roles, kills, a hand-over): `deploy` of `Deployment`.
+ * 1. A rule without a store (a parser, a table, a policy): the module itself. For public connections, `RecordedContext`
+ *    takes bytes and returns a record of the actions.
+ * 2. Statements and in-process calls (accounts, devices, records, lists): `databaseLayer` of `Database`, or
+ *    `storesLayer` of `Stores`, which contains all stores.
+ * 3. Actors and their background work (workflows, deliveries, exports, leases, limits across processes): `actors` of
+ *    `Actors`. Another process is another `Layer.build(Layer.fresh(…))` over the same store.
+ * 4. HTTP, MCP, SMTP, pages and tunnels (headers, problems, conversations): `sharedService` of this module, or
+ *    `startService` for other settings and whatever concerns the whole service, with `Client`, `Mail`, `Public` or
+ *    `Browser` as the peer.
+ * 5. Several processes (roles, kills, a hand-over): `deploy` of `Deployment`.
  *
  * The second and third kind run with `it.effect` of `@effect/vitest` on the test's clock, so a day costs nothing:
  * advance it with `TestClock`, wait for the store with `waitUntil`, and never sleep. Peers outside the service are real:

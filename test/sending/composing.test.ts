@@ -41,6 +41,13 @@ describe("a composing thread", () => {
       expect(answers).toEqual([true, "message_invalid", true, "message_invalid", true, true])
     }).pipe(Effect.provide(layerWithout.pipe(Layer.provide(stuck)))),
   )
+
+  it.live("does not count its own start as the time of its first letter", () =>
+    Effect.gen(function* () {
+      const { compose } = yield* Composer
+      expect((yield* compose(letter("first"))).content.text).toMatch(/^first/)
+    }).pipe(Effect.provide(layerWithout.pipe(Layer.provide(ComposingThread.layerWith({ taskMillis: 1 }))))),
+  )
 })
 
 describe("a letter", () => {

@@ -53,6 +53,8 @@ export const Timing = {
   judgingBriskMillis: 10,
   /** The limit for composing one message, and the idle time after which the composing thread is ended. */
   composingMillis: 30 * second,
+  /** The additional time of the first message, for which the thread starts. */
+  composingStartMillis: 30 * second,
   composingIdleMillis: 5 * minute,
   /** The timeout of one query to a name server. */
   dnsMillis: 2 * second,

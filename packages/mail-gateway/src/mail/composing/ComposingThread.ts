@@ -25,7 +25,7 @@ const waitingAtMost = 32
 interface ThreadSettings {
   /** The module that the thread runs. */
   readonly entry: URL
-  /** The time limit of a task. */
+  /** The time limit of a task, without the start of the thread. */
   readonly taskMillis: number
 }
 
@@ -99,8 +99,9 @@ const make = Effect.fnUntraced(function* (options: Partial<ThreadSettings> = {})
       return
     }
     clearTimeout(timer)
+    const startMillis = worker === undefined ? Timing.composingStartMillis : 0
     worker ??= started()
-    timer = setTimeout(() => fail("timed out"), taskMillis)
+    timer = setTimeout(() => fail("timed out"), startMillis + taskMillis)
     worker.postMessage(current.task)
   }
 
