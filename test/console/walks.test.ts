@@ -113,7 +113,7 @@ describe.skipIf(!has("chromium"))("Every page of the console", { timeout: 600_00
   beforeAll(async () => {
     site = await startConsole()
     session = (await signUp(site.service.base)).session
-    handle = (await makeIdentity(site.service.base, session, "the-longest-name-that-an-agent-may-ever")).handle
+    handle = (await makeIdentity(site.service.base, session, "the-longest-name-an-agent-could-ever-be")).handle
     await call(site.service.base, "PUT", "/api/vault/secrets/token", { token: session, body: { value: "s3cret" } })
     await call(site.service.base, "POST", "/api/keys", { token: session, body: { name: "laptop" } })
     await call(site.service.base, "POST", "/api/exports", { token: session })
