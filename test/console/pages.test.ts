@@ -187,7 +187,12 @@ describe.skipIf(!has("chromium"))("Every page", { timeout: 600_000 }, () => {
     const page = await context.newPage()
     await page.goto(`${site.service.base}/console/`)
     await settled(page)
-    // The palette has the focus before the next frame, so that the next key is typed into it.
+    // The palette is loaded when the page is idle, or when it is opened for the first time.
+    await page.keyboard.press("Control+k")
+    await page.getByRole("combobox").waitFor()
+    await page.keyboard.press("Escape")
+    await page.getByRole("combobox").waitFor({ state: "detached" })
+    // From then on, it has the focus before the next frame, so that the next key is typed into it.
     const focused = await page.evaluate(
       `dispatchEvent(new KeyboardEvent("keydown", { key: "k", ctrlKey: true }))
        Promise.resolve().then(() => {}).then(() => document.activeElement.role)`,
