@@ -94,7 +94,7 @@ layer(Layer.provideMerge(sealingLayer, databaseLayer))("an Org's call budget", (
     }),
   )
 
-  it.effect("of a minute that begins in more than two minutes was taken by a wrong clock", () =>
+  it.effect("of a minute more than two minutes ahead is returned, because a wrong clock took it", () =>
     Effect.gen(function* () {
       const org = yield* makeOrg
       const take = (now: number) => Effect.flatMap(actorOf(org), (actor) => granted(actor, "calls", 30, 30, now))

@@ -13,7 +13,7 @@ import { accountHolder, rows } from "../harness/Stores.ts"
 const rights = { scopes: unlimited, expiresAt: null, networks: null }
 
 layer(actors(), { timeout: "60 seconds" })("a key", (it) => {
-  it.effect("is created and rotated once, with Events, and exists for its account alone", () =>
+  it.effect("is created and rotated once, raises Events, and is found only by its account", () =>
     Effect.gen(function* () {
       const [org, other, keys] = [yield* makeOrg, yield* makeOrg, yield* ApiKeys]
       const handle = newHandle("ada")

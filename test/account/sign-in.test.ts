@@ -154,7 +154,7 @@ layer(storesLayer)("a session", (it) => {
     }),
   )
 
-  it.effect("is listed with its browser, a page at a time, and revoked by its account alone", () =>
+  it.effect("is listed page by page with its browser, and revoked only by its account", () =>
     Effect.gen(function* () {
       const [accounts, email] = [yield* Accounts, newEmail()]
       const opens = Effect.fnUntraced(function* (userAgent: string | undefined) {

@@ -9,7 +9,7 @@ import { document } from "@svc/api/openapi/Document"
 import openapiTS, { astToString } from "openapi-typescript"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { makeIdentity, signUp } from "../harness/Client.ts"
-import { sharedService, type TestService } from "../harness/Service.ts"
+import { type OwnService, startService } from "../harness/Service.ts"
 
 const run = promisify(execFile)
 const root = path.join(import.meta.dirname, "..", "..")
@@ -19,7 +19,7 @@ const generated = path.join(directory, "generated")
 /** The workspace's compiler is several times faster than the one that the generators bundle. */
 const tsc = path.join(root, "node_modules", "typescript", "bin", "tsc")
 
-let service: TestService
+let service: OwnService
 let session: string
 let handle: string
 beforeAll(async () => {
@@ -51,11 +51,13 @@ beforeAll(async () => {
       files: ["fetch.ts", "sdk.ts"],
     }),
   )
-  service = await sharedService()
+  // The generators block the process for seconds, in which a running service would lose its shards.
+  service = await startService()
   session = (await signUp(service.base)).session
   handle = (await makeIdentity(service.base, session)).handle
 })
 afterAll(async () => {
+  await service.stop()
   rmSync(directory, { recursive: true, force: true })
 })
 

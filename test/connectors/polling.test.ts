@@ -227,7 +227,7 @@ layer(watched)("a Connector", (it) => {
     }),
   )
 
-  it.effect("gets the capabilities that its account has at the daily check, and does without the others", () =>
+  it.effect("gets the capabilities of its account at the daily check, and works without the others", () =>
     Effect.gen(function* () {
       const server = yield* mastodonServer()
       const { id, org_id, actor } = yield* connectedIdentity(server, "lea")

@@ -63,7 +63,7 @@ describe("A list that is read page by page", () => {
     expect(refreshed(known, ids)).toEqual([pages, goesOn, hasMore])
   })
 
-  it("goes on after its last row if rows were added at its end, as in a conversation", () => {
+  it("has a further page if rows were added at its end, as in a conversation", () => {
     const page = { rows: rowsOf("abc"), next_cursor: null }
     const { known } = merged([], 0, page)
     const next_cursor = String(page.rows.at(-1)!.updated_at)

@@ -1,4 +1,4 @@
-/** Which form of a message the reader sees first, and which messages a list leaves out, without a browser. */
+/** Parts of the mail pages without a browser: the form in which a message is shown first, marks, and the list while messages are deleted. */
 import { h } from "preact"
 import { useEffect } from "preact/hooks"
 import { act } from "preact/test-utils"

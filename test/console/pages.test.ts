@@ -192,7 +192,7 @@ describe.skipIf(!has("chromium"))("Every page", { timeout: 600_000 }, () => {
     await page.getByRole("combobox").waitFor()
     await page.keyboard.press("Escape")
     await page.getByRole("combobox").waitFor({ state: "detached" })
-    // From then on, it has the focus before the next frame, so that the next key is typed into it.
+    // Once it is loaded, it has the focus before the next frame, so that the next key is typed into it.
     const focused = await page.evaluate(
       `dispatchEvent(new KeyboardEvent("keydown", { key: "k", ctrlKey: true }))
        Promise.resolve().then(() => {}).then(() => document.activeElement.role)`,

@@ -141,7 +141,7 @@ const fill = (pattern: string) =>
 describe.skipIf(!has("chromium"))("Every page", () => {
   let base: string
   const server = createServer((request, response) => void respond(request, response))
-  /** Pages that no test uses. A test half waits, so that two share the browser; each more compiles the console once more. */
+  /** Unused pages. A test waits for half of its time, so two run at once. Each further page would compile the console again. */
   const free: Array<Page> = []
   const taking: Array<(page: Page) => void> = []
   beforeAll(async () => {

@@ -39,7 +39,7 @@ const expected: Readonly<Record<string, ReadonlyArray<string>>> = {
   "concepts/vault": ["github.token", "a secret"],
 }
 
-/** The refusal that ends a page's waiting program after its last step, such as sending after everything was stopped. */
+/** The refusal with which a page's waiting program may end after the last step: it cannot send once everything is stopped. */
 const lastRefusal: Readonly<Record<string, RegExp>> = { "guides/answer-mail": /mail_paused/ }
 
 /** Pages whose programs act for the whole account. */

@@ -1,4 +1,7 @@
-/** Runs before each test file: one that replaces timers or watches its process never runs beside a shared service. */
+/**
+ * Runs before each test file, and stops the shared services that the file does not use: it may replace timers, or measure
+ * its process.
+ */
 import { expect } from "vitest"
 import { sharedBy, stopOthers } from "./Shared.ts"
 

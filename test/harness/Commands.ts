@@ -1,6 +1,6 @@
 /**
- * Runs commands of `svc` in this process, which costs a hundredth of a process: against a service, or with a function that
- * answers like one. Tests of signals, of the end of the process and of what it loads start a process (`Svc.ts`).
+ * Runs commands of `svc` in this process, at a hundredth of the cost of a process, against a service or a function that
+ * answers in its place. Tests of signals, of how a process ends and of what it loads start one (`Svc.ts`).
  */
 import { mkdtempSync, rmSync } from "node:fs"
 import { stat } from "node:fs/promises"
@@ -92,7 +92,7 @@ const inProcess = async (
 
 let last: Promise<unknown> = Promise.resolve()
 
-/** Runs the command in this process, after those that were started before: each needs the environment and the outputs. */
+/** Runs the command in this process. Commands run one after another, because each replaces the environment and the outputs. */
 export const runHere = (around: Omit<SvcEnvironment, "cwd">, ...words: ReadonlyArray<string>): Promise<Output> => {
   const ran = last.then(() => inProcess(words, around, (program) => Effect.runPromise(Effect.exit(program))))
   last = ran.catch(() => {})

@@ -17,7 +17,7 @@ export const buildConsole = () => {
   isBuilt = true
 }
 
-/** Starts the whole service with the current console, or takes the shared one if it needs no options, and a browser. */
+/** Starts a browser, and the whole service with the current console. Without options, the service is the shared one. */
 export const startConsole = async (options?: ServiceOptions) => {
   buildConsole()
   const own = options === undefined ? undefined : await startService(options)

@@ -29,7 +29,7 @@ const startWithRelay = async () => {
   }
 }
 
-/** The service and the relay are those of the worker; the account is the file's own. */
+/** Files share the service and the relay, and each has an account of its own. */
 export const startConsoleMail = async () => {
   const { service, browser, relay } = await share("mail", startWithRelay)
   const before = relay.taken.length

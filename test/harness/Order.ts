@@ -70,10 +70,11 @@ export const slow = (): ReadonlyArray<string> =>
 /** Number of other files between two waiting ones: two workers run them in about the time of one waiting file. */
 const between = 9
 
-const kinds: ReadonlyArray<Shared | undefined> = ["service", "mail", undefined]
+const services: ReadonlyArray<Shared | undefined> = ["service", "mail", undefined]
+/** Puts files that share a service next to each other, so that each worker starts it once. */
 const sharingFirst = (files: ReadonlyArray<TestSpecification>) => {
-  const kindOf = new Map(files.map((file) => [file, kinds.indexOf(sharedBy(file.moduleId))]))
-  return files.toSorted((a, b) => kindOf.get(a)! - kindOf.get(b)!)
+  const place = new Map(files.map((file) => [file, services.indexOf(sharedBy(file.moduleId))]))
+  return files.toSorted((a, b) => place.get(a)! - place.get(b)!)
 }
 
 export default class Order extends BaseSequencer {

@@ -17,7 +17,7 @@ const succeeds = (packages: string, program: string, ...words: ReadonlyArray<str
   packages,
   isInstalled: () => spawnSync(program, words, { stdio: "ignore" }).status === 0,
 })
-/** Succeeds if Python finds the modules. To import them would take a third of a second of processor time. */
+/** Succeeds if Python finds the modules. Importing them would take a third of a second of processor time. */
 const modules = (packages: string, ...names: ReadonlyArray<string>): Program =>
   succeeds(
     packages,

@@ -115,9 +115,9 @@ export type OwnService = Awaited<ReturnType<typeof startService>>
 export type TestService = Omit<OwnService, "stop" | "leave">
 
 /**
- * Returns the one service of this worker for all files that need only accounts of their own: a start and a stop cost
- * 0.8 s of CPU. It stops by itself before a file that does not use it. A file that uses it replaces no timers, and
- * expects rows of other files in the store.
+ * Returns the service that all files of this worker share if they need only accounts of their own: a start and a stop
+ * cost 0.8 s of CPU. It is stopped before a file that does not use it. A file that uses it must not replace timers, and
+ * finds rows of other files in the store.
  */
 export const sharedService = (): Promise<TestService> => share("service", startService)
 

@@ -1,4 +1,7 @@
-/** What the files of a worker share because its start is dear: a service, or one with a relay for the mail of the console. */
+/**
+ * The services that the test files of a worker share, because each start is expensive: one with the usual settings, and one
+ * with a relay for the mail of the console.
+ */
 import { readFileSync } from "node:fs"
 
 const uses = {
@@ -8,7 +11,7 @@ const uses = {
 
 export type Shared = keyof typeof uses
 
-/** Returns what this test file shares. */
+/** Returns which of them this test file uses. */
 export const sharedBy = (file: string): Shared | undefined => {
   const text = readFileSync(file, "utf8")
   return (Object.keys(uses) as Array<Shared>).find((one) => uses[one].test(text))
@@ -20,14 +23,14 @@ interface Stops {
 
 const running = new Map<Shared, Promise<Stops>>()
 
-/** Returns what runs already, or starts it. */
+/** Returns the service that runs already, or starts it. */
 export const share = <A extends Stops>(what: Shared, start: () => Promise<A>): Promise<A> => {
   const started = (running.get(what) as Promise<A> | undefined) ?? start()
   running.set(what, started)
   return started
 }
 
-/** Stops what the next file does not use. */
+/** Stops the services that the next file does not use. */
 export const stopOthers = async (next: Shared | undefined) => {
   for (const [what, started] of running) {
     if (what === next) continue

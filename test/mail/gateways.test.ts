@@ -1,7 +1,6 @@
 /**
  * Mail processes that die while they receive a message, before the actor is called, between the commit and the 250, or
- * right after a 250, and two that receive identical messages concurrently. A process that survives one test is the one
- * that dies in the next, because each takes a second of processor time to start.
+ * right after a 250, and two that receive identical messages concurrently.
  */
 import { connect } from "node:net"
 import { afterAll, beforeAll, expect, it } from "vitest"
@@ -15,15 +14,16 @@ import { eventually } from "../harness/Service.ts"
 let deployment: Deployment
 let api: Process
 let token: string
-/** A mail process that runs between the tests. */
-let gateway: Process
 beforeAll(async () => {
   deployment = await deploy()
   api = await deployment.start(["actors", "api"])
-  gateway = await deployment.start(["mail"])
   token = (await signUp(api.base)).session
 })
 afterAll(() => deployment.stop(), 60_000)
+
+/** Mail processes that survived a test. Another test uses them, because each takes a second of processor time to start. */
+const surviving: Array<Process> = []
+const mailProcess = async () => surviving.pop() ?? (await deployment.start(["mail"]))
 
 const begun = (subject: string) => `From: cron@example.org\r\nSubject: ${subject}\r\n\r\nNothing to report.\r\n`
 const letter = (subject: string) => `${begun(subject)}.\r\n`
@@ -56,9 +56,9 @@ const marks = (count: number) =>
   )
 
 it("a gateway that dies with a complete message before calling the actor has stored nothing, and the sender's retry is stored", async () => {
-  const { to, subjects } = await makeMailbox()
+  const [dying, { to, subjects }] = [await mailProcess(), await makeMailbox()]
   // Stopped after its 354, so that the message is complete and unprocessed.
-  const socket = connect(gateway.smtpPort, "127.0.0.1")
+  const socket = connect(dying.smtpPort, "127.0.0.1")
   const commands = [...upToData(to)]
   let text = ""
   await new Promise<void>((resolve) => {
@@ -73,22 +73,23 @@ it("a gateway that dies with a complete message before calling the actor has sto
     socket.on("error", () => {})
   })
   text = ""
-  gateway.signal("SIGSTOP")
+  dying.signal("SIGSTOP")
   await new Promise<void>((resolve) => void socket.write(letter("unread"), () => resolve()))
   const broke = new Promise((resolve) => socket.once("close", resolve))
-  gateway.signal("SIGKILL")
+  dying.signal("SIGKILL")
   await broke
   expect(text).toBe("")
-  expect(await inStore(deployment, "select from message")).toEqual([])
+  expect(await subjects()).toEqual([])
   expect(await inStore(deployment, "select from unanswered_mail")).toEqual([])
 
-  gateway = await deployment.start(["mail"])
-  expect(await deliver(gateway, to, "unread")).toMatch(/^250 /)
+  const next = await mailProcess()
+  expect(await deliver(next, to, "unread")).toMatch(/^250 /)
   expect(await subjects()).toEqual(["unread"])
+  surviving.push(next)
 })
 
 it("a gateway that dies after its 250 and before deleting the mark has lost nothing, and an identical message after it counts as a retry", async () => {
-  const { to, subjects } = await makeMailbox()
+  const [dying, { to, subjects }] = [await mailProcess(), await makeMailbox()]
   await marks(0)
   // The mark cannot be deleted.
   await inStore(
@@ -96,29 +97,26 @@ it("a gateway that dies after its 250 and before deleting the mark has lost noth
     "create function stay() returns trigger language plpgsql as $$ begin raise exception 'held'; end $$",
   )
   await inStore(deployment, "create trigger stay before delete on unanswered_mail for each row execute function stay()")
-  expect(await deliver(gateway, to, "nightly")).toMatch(/^250 /)
-  gateway.signal("SIGKILL")
-  await gateway.exited
+  expect(await deliver(dying, to, "nightly")).toMatch(/^250 /)
+  dying.signal("SIGKILL")
+  await dying.exited
   await inStore(deployment, "drop function stay cascade")
   await marks(1)
   expect(await subjects()).toEqual(["nightly"])
 
-  gateway = await deployment.start(["mail"])
-  expect(await deliver(gateway, to, "nightly")).toMatch(/^250 /)
+  const next = await mailProcess()
+  expect(await deliver(next, to, "nightly")).toMatch(/^250 /)
   expect(await subjects()).toEqual(["nightly"])
   await marks(0)
-  expect(await deliver(gateway, to, "nightly")).toMatch(/^250 /)
+  expect(await deliver(next, to, "nightly")).toMatch(/^250 /)
   expect(await subjects()).toEqual(["nightly", "nightly"])
+  surviving.push(next)
 })
-
-/** The second mail process of the test of two, which dies in the test after it. */
-let two: Process
 
 it("two gateways that receive identical messages concurrently store one if the first is frozen after its commit", async () => {
   const { handle, to, subjects } = await makeMailbox()
   await marks(0)
-  const one = gateway
-  two = await deployment.start(["mail"])
+  const [one, two] = [await mailProcess(), await mailProcess()]
   const first = conversation(one.smtpPort, [...upToData(to), letter("weekly"), "QUIT\r\n"])
   await stopAfterCommit(deployment, { handle, table: "message", process: one })
   // It finds the mark, checks again, and still finds it.
@@ -129,15 +127,17 @@ it("two gateways that receive identical messages concurrently store one if the f
   await marks(0)
   expect(await deliver(two, to, "weekly")).toMatch(/^250 /)
   expect(await subjects()).toEqual(["weekly", "weekly"])
+  surviving.push(one, two)
 })
 
 it("A killed mail process stores nothing of a partial message, and stores a committed one once when it is retried", async () => {
+  const [dying, other] = [await mailProcess(), await mailProcess()]
   const { handle, to, login, subjects } = await makeMailbox()
   const [hello, ...envelope] = upToData(to)
 
   const halves = [
-    conversation(two.smtpPort, [hello!, ...envelope, begun("half of a letter that arrives")]),
-    conversation(two.submissionPort, [
+    conversation(dying.smtpPort, [hello!, ...envelope, begun("half of a letter that arrives")]),
+    conversation(dying.submissionPort, [
       "EHLO laptop\r\n",
       login,
       `MAIL FROM:<${to}>\r\n`,
@@ -147,27 +147,29 @@ it("A killed mail process stores nothing of a partial message, and stores a comm
     ]),
   ]
   await Promise.all(halves.map(({ allSent }) => allSent))
-  const complete = conversation(two.smtpPort, [hello!, ...envelope, letter("whole")])
+  const complete = conversation(dying.smtpPort, [hello!, ...envelope, letter("whole")])
 
-  await stopAfterCommit(deployment, { handle, table: "message", process: two })
-  two.signal("SIGKILL")
+  await stopAfterCommit(deployment, { handle, table: "message", process: dying })
+  dying.signal("SIGKILL")
   expect(await Promise.all([complete, ...halves].map(({ broke }) => broke))).toEqual(["", "", ""])
 
-  const replies = await converse(gateway.smtpPort, [hello!, ...envelope, letter("whole"), "QUIT\r\n"])
+  const replies = await converse(other.smtpPort, [hello!, ...envelope, letter("whole"), "QUIT\r\n"])
   expect(replies.at(-2)).toMatch(/^250 /)
   expect(await subjects()).toEqual(["whole"])
   // The mark was deleted after the 250, so the next transaction is another message.
   await eventually(
     async () => {
-      await converse(gateway.smtpPort, [hello!, ...envelope, letter("whole"), "QUIT\r\n"])
+      await converse(other.smtpPort, [hello!, ...envelope, letter("whole"), "QUIT\r\n"])
       return (await subjects()).length
     },
     (count) => count === 2,
     30,
   )
+  surviving.push(other)
 })
 
 it("a submitted message is sent once if the program gets no 250 and retries", async () => {
+  const dying = await mailProcess()
   const { handle, to: address, login, messages } = await makeMailbox()
   const own = { token, body: { address } }
   expect((await call(api.base, "POST", `/api/identities/${handle}/allowed-recipients`, own)).status).toBe(201)
@@ -180,13 +182,13 @@ it("a submitted message is sent once if the program gets no 250 and retries", as
     `From: ${address}\r\nTo: ${address}\r\nSubject: once\r\nMessage-ID: <once@laptop>\r\n\r\nHello.\r\n.\r\n`,
   ]
 
-  const first = conversation(gateway.submissionPort, commands)
-  await stopAfterCommit(deployment, { handle, table: "outgoing", process: gateway })
-  gateway.signal("SIGKILL")
+  const first = conversation(dying.submissionPort, commands)
+  await stopAfterCommit(deployment, { handle, table: "outgoing", process: dying })
+  dying.signal("SIGKILL")
   expect(await first.broke).toBe("")
 
-  gateway = await deployment.start(["mail"])
-  const replies = await converse(gateway.submissionPort, [...commands, "QUIT\r\n"])
+  const next = await mailProcess()
+  const replies = await converse(next.submissionPort, [...commands, "QUIT\r\n"])
   const [, id] = /^250 2\.6\.0 Queued as (msg_\w+)$/.exec(replies.at(-2)!) ?? []
   const both = await eventually(messages, (all) => all.length === 2)
   expect(both.filter((one: any) => one.direction === "outbound").map((one: any) => one.id)).toEqual([id])

@@ -59,10 +59,10 @@ describe("The contact form in Development", () => {
   it("delivers to the postmaster if no other address is configured", async () => {
     const message = { name: "Grace", email: "grace@example.org", subject: "Grüße", message: "Is anybody there?" }
     expect((await call(service.base, "POST", "/api/contact", { body: message })).status).toBe(202)
-    const stored = await service.query<{ subject: string; raw: Uint8Array }>(
-      (sql) => sql`select subject, raw from system_mail`,
+    const stored = await service.query<{ raw: Uint8Array }>(
+      (sql) => sql`select raw from system_mail where subject = 'Contact: Grüße'`,
     )
-    expect(stored.map(({ subject }) => subject)).toEqual(["Contact: Grüße"])
+    expect(stored).toHaveLength(1)
     const raw = Buffer.from(stored[0]!.raw).toString()
     expect(raw).toContain("To: postmaster@mail.localhost")
     expect(raw).toContain("Reply-To: grace@example.org")

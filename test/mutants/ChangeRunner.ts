@@ -1,6 +1,7 @@
 /**
  * Runs each test again for each change that it executes ({@link file://./SmallChanges.ts}), until a test notices the
- * change. Does not use a test that fails when it runs twice in one process.
+ * change. Does not use a test that fails when it runs twice in one process. A change can break what all tests of a file
+ * share: the next process tries the rest.
  */
 import { existsSync, writeFileSync } from "node:fs"
 import { performance } from "node:perf_hooks"
@@ -8,7 +9,10 @@ import * as path from "node:path"
 import { type RunnerTestCase, TestRunner } from "vitest"
 import { hook } from "./SmallChanges.ts"
 
-/** Folder of the results: files `executed-<number>`, `noticed-<number>` and `unused-<test>`. */
+/**
+ * Folder of the results: files `executed-<number>`, `noticed-<number>`, `passed-<test>-<number>`, `unused-<test>`, and
+ * `broken-<file>` with the change that broke what the tests of a file share.
+ */
 const folder = process.env["SVC_CHANGES"] ?? ""
 /** Longer tests are not used, because a test runs again for up to hundreds of changes. */
 const longestMillis = Number(process.env["SVC_CHANGES_MILLIS"] ?? 5_000)
@@ -51,13 +55,15 @@ const passes = async (test: RunnerTestCase, run: () => unknown, millis: number):
 }
 
 const mark = (what: string, content = "") => writeFileSync(path.join(folder, what), content)
-const isNoticed = (change: number) => existsSync(path.join(folder, `noticed-${change}`))
+const has = (what: string) => existsSync(path.join(folder, what))
+const isNoticed = (change: number) => has(`noticed-${change}`)
 
 export default class ChangeRunner extends TestRunner {
   async runTask(test: RunnerTestCase): Promise<void> {
     const run = TestRunner.getTestFn(test)
     const name = `${test.file.name}: ${test.name}`
     const unused = (why: string) => mark(`unused-${test.id}`, `${name} (${why})`)
+    if (has(`broken-${test.file.id}`)) return
     executed = new Set()
     const changes = executed
     const begun = performance.now()
@@ -71,7 +77,7 @@ export default class ChangeRunner extends TestRunner {
     }
     const took = performance.now() - begun
     for (const change of changes) mark(`executed-${change}`)
-    const open = [...changes].filter((change) => !isNoticed(change))
+    const open = [...changes].filter((change) => !isNoticed(change) && !has(`passed-${test.id}-${change}`))
     if (open.length === 0) return
     if (took > longestMillis) return unused(`takes ${Math.round(took)} ms`)
     const limit = took * 6 + 1_500
@@ -85,10 +91,10 @@ export default class ChangeRunner extends TestRunner {
       active = change
       const hasPassed = await passes(test, run, limit)
       active = undefined
-      if (hasPassed) continue
-      // The change may have broken what later runs need. The failure counts only if the test passes again without the change.
-      if (!(await isSound())) return unused(`does not pass after change ${change}`)
-      mark(`noticed-${change}`, name)
+      if (hasPassed) mark(`passed-${test.id}-${change}`)
+      else mark(`noticed-${change}`, name)
+      // The change may have broken what later runs need.
+      if (!hasPassed && !(await isSound())) return mark(`broken-${test.file.id}`, `${name} after change ${change}`)
     }
   }
 }

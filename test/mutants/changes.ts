@@ -7,7 +7,7 @@
  * tell which.
  */
 import { spawn } from "node:child_process"
-import { globSync, mkdtempSync, readdirSync, readFileSync, writeFileSync } from "node:fs"
+import { globSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import * as path from "node:path"
 import { scratchCopy } from "../harness/ScratchCopy.ts"
 import { type Change, changesOf, planted } from "./SmallChanges.ts"
@@ -20,6 +20,9 @@ if (sources.length === 0) {
   console.error("Name the source files to change: npm run changes -- packages/domain/src/Ids.ts")
   process.exit(2)
 }
+
+/** The maximum number of processes that try the changes of one round. */
+const mostProcesses = 12
 
 /** If more test files import a module, most of them do not test it, and all of them would take many minutes. */
 const mostTests = 8
@@ -83,9 +86,14 @@ while (open.size > 0) {
     made.push(...taken.map((change) => ({ file, change })))
     if (others.length > 0) later.set(file, others)
   }
-  if (!(await run())) {
-    console.error("The tests cannot be loaded.")
-    process.exit(2)
+  for (let n = 1; ; n++) {
+    if (!(await run())) {
+      console.error("The tests cannot be loaded.")
+      process.exit(2)
+    }
+    const broken = readdirSync(results).filter((name) => name.startsWith("broken-"))
+    if (broken.length === 0 || n === mostProcesses) break
+    for (const name of broken) rmSync(path.join(results, name))
   }
   open = later
 }
@@ -99,6 +107,7 @@ const lines = made.flatMap(({ file, change }, at) => {
 for (const { file, line, what, source, isExecuted } of lines.toSorted((one, other) => one.line - other.line)) {
   console.log(`${file}:${line}: ${isExecuted ? "not noticed" : "not executed"}: ${what} | ${source.slice(0, 140)}`)
 }
-for (const name of found) if (name.startsWith("unused-")) console.log(readFileSync(path.join(results, name), "utf8"))
+for (const name of found)
+  if (/^(?:unused|broken)-/.test(name)) console.log(readFileSync(path.join(results, name), "utf8"))
 const executed = made.filter((_, at) => found.has(`executed-${at}`)).length
 console.log(`${made.length - lines.length} of ${made.length} changes noticed; ${made.length - executed} not executed`)

@@ -76,7 +76,7 @@ export const leasesAndLocks: Mutants = {
     file: "cluster/src/connectors/ConnectionWrites.ts",
     from: "capabilities: status.capabilities,",
     to: "capabilities: present.capabilities,",
-    bug: "a Connector calls what its account may not do any more",
+    bug: "a Connector calls an operation that its account may no longer use",
     tests: ["connectors/polling"],
   },
   "transfer-ignores-other-leases": {

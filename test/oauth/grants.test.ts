@@ -96,7 +96,7 @@ layer(world)("A code", (it) => {
       }).pipe(Effect.scoped),
   )
 
-  it.effect("is worth nothing after its time, and after the end of its Grant or of its account", () =>
+  it.effect("is refused after it has expired, and after its Grant or its account has ended", () =>
     Effect.gen(function* () {
       const { org, sql, consent, exchange } = yield* account
       for (const end of [
@@ -113,7 +113,7 @@ layer(world)("A code", (it) => {
 })
 
 layer(world)("A refresh token", (it) => {
-  it.effect("is accepted again while nothing of its pair was used, and a late second use ends the Grant", () =>
+  it.effect("is accepted again until its new tokens are used, and a late second use ends the Grant", () =>
     Effect.gen(function* () {
       const { org, grants, tokens, pair, aMinuteLater } = yield* account
       const first = yield* pair
@@ -144,7 +144,7 @@ layer(world)("A refresh token", (it) => {
     }),
   )
 
-  it.effect("gives parallel programs five pairs within a minute", () =>
+  it.effect("returns at most five pairs within a minute to parallel programs", () =>
     Effect.gen(function* () {
       const { tokens, pair, aMinuteLater } = yield* account
       const first = yield* pair
@@ -167,7 +167,7 @@ layer(world)("A refresh token", (it) => {
     }),
   )
 
-  it.effect("ends with its time, and with a revocation by its own client", () =>
+  it.effect("ends when it expires, or when its own client revokes it", () =>
     Effect.gen(function* () {
       const { org, sql, tokens, pair } = yield* account
       const late = yield* pair
@@ -197,7 +197,7 @@ layer(world)("A refresh token", (it) => {
 })
 
 layer(world)("A Grant", (it) => {
-  it.effect("is renewed by a later consent, names Identities of its account, and is one of 50", () =>
+  it.effect("is renewed by a later consent, contains only Identities of its account, and is one of at most 50", () =>
     Effect.gen(function* () {
       const { org, sql, grants, consent, identityOf } = yield* account
       const [ada, foreign] = [
@@ -246,51 +246,53 @@ layer(world)("A Grant", (it) => {
     }),
   )
 
-  it.effect("is changed by its account alone, member by member, if it is as its holder saw it", () =>
-    Effect.gen(function* () {
-      const { org, grants, consent, identityOf } = yield* account
-      const [one, two, other] = [newHandle("one"), newHandle("two"), yield* makeOrg]
-      for (const handle of [one, two]) yield* identityOf(org, handle)
-      yield* identityOf(other, newHandle("away"))
-      const { grantId } = yield* consent()
-      const change = (patch: object, seen?: Parameters<typeof grants.change>[3]) =>
-        grants.change(org, grantId, patch, seen, accountHolder)
-      let expected = yield* grants.read(org, grantId)
-      const ends = new Date((yield* Clock.currentTimeMillis) + 5 * day)
-      for (const patch of [
-        { scopes: ["card:read"] },
-        { handles: [two, one.toUpperCase()] },
-        { networks: ["192.0.2.0/24", "2001:db8::/32"] },
-        { expires_at: ends },
-        { handles: null },
-        { networks: null },
-      ]) {
-        const before = expected
-        expected = {
-          ...expected,
-          ...(patch as object),
-          ...("handles" in patch && patch.handles ? { handles: [one, two] } : {}),
+  it.effect(
+    "is changed only by its own account, one member at a time, and only if it is unchanged since it was read",
+    () =>
+      Effect.gen(function* () {
+        const { org, grants, consent, identityOf } = yield* account
+        const [one, two, other] = [newHandle("one"), newHandle("two"), yield* makeOrg]
+        for (const handle of [one, two]) yield* identityOf(org, handle)
+        yield* identityOf(other, newHandle("away"))
+        const { grantId } = yield* consent()
+        const change = (patch: object, seen?: Parameters<typeof grants.change>[3]) =>
+          grants.change(org, grantId, patch, seen, accountHolder)
+        let expected = yield* grants.read(org, grantId)
+        const ends = new Date((yield* Clock.currentTimeMillis) + 5 * day)
+        for (const patch of [
+          { scopes: ["card:read"] },
+          { handles: [two, one.toUpperCase()] },
+          { networks: ["192.0.2.0/24", "2001:db8::/32"] },
+          { expires_at: ends },
+          { handles: null },
+          { networks: null },
+        ]) {
+          const before = expected
+          expected = {
+            ...expected,
+            ...(patch as object),
+            ...("handles" in patch && patch.handles ? { handles: [one, two] } : {}),
+          }
+          expect(yield* change(patch, before)).toEqual(expected)
+          expect(yield* grants.read(org, grantId)).toEqual(expected)
+          expect(yield* Effect.flip(change(patch, before))).toMatchObject({ code: "precondition_failed" })
         }
-        expect(yield* change(patch, before)).toEqual(expected)
+        expect(yield* Effect.flip(change({ handles: [one, newHandle("none")] }))).toMatchObject({ code: "not_found" })
+        for (const call of [
+          grants.read(other, grantId),
+          grants.change(other, grantId, { scopes: ["mail:read"] }, undefined, accountHolder),
+          grants.revoke(other, grantId, accountHolder),
+        ])
+          expect(yield* Effect.flip(call as Effect.Effect<unknown, unknown>)).toMatchObject({ code: "not_found" })
+        expect((yield* grants.list(other, { limit: 10 })).entries).toEqual([])
+        yield* grants.revokeAll(other, accountHolder)
         expect(yield* grants.read(org, grantId)).toEqual(expected)
-        expect(yield* Effect.flip(change(patch, before))).toMatchObject({ code: "precondition_failed" })
-      }
-      expect(yield* Effect.flip(change({ handles: [one, newHandle("none")] }))).toMatchObject({ code: "not_found" })
-      for (const call of [
-        grants.read(other, grantId),
-        grants.change(other, grantId, { scopes: ["mail:read"] }, undefined, accountHolder),
-        grants.revoke(other, grantId, accountHolder),
-      ])
-        expect(yield* Effect.flip(call as Effect.Effect<unknown, unknown>)).toMatchObject({ code: "not_found" })
-      expect((yield* grants.list(other, { limit: 10 })).entries).toEqual([])
-      yield* grants.revokeAll(other, accountHolder)
-      expect(yield* grants.read(org, grantId)).toEqual(expected)
-      yield* grants.revoke(org, grantId, accountHolder)
-      yield* grants.revoke(org, grantId, accountHolder)
-      expect(yield* Effect.flip(change({ scopes: ["mail:read"] }))).toMatchObject({ code: "not_found" })
-      yield* consent()
-      yield* grants.revokeAll(org, accountHolder)
-      expect((yield* grants.list(org, { limit: 10 })).entries).toEqual([])
-    }),
+        yield* grants.revoke(org, grantId, accountHolder)
+        yield* grants.revoke(org, grantId, accountHolder)
+        expect(yield* Effect.flip(change({ scopes: ["mail:read"] }))).toMatchObject({ code: "not_found" })
+        yield* consent()
+        yield* grants.revokeAll(org, accountHolder)
+        expect((yield* grants.list(org, { limit: 10 })).entries).toEqual([])
+      }),
   )
 })

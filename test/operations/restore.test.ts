@@ -216,7 +216,7 @@ describe("a restore", () => {
     })
 
     it("keeps the audit log with its chain, and the access of apps", async () => {
-      // Right after the start of a busy machine the store may respond late, which is a 503.
+      // On a busy machine, the store may respond late right after the start, which is a 503.
       await eventually(
         async () => (await mcp(base, access, "tools/list")).status,
         (status) => status === 200,

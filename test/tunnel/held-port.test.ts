@@ -3,17 +3,18 @@ import { connectTunnel, type Tunnel } from "@svc/tunnel-edge/agent/Agent"
 import { afterAll, beforeAll, expect, it } from "vitest"
 import { call, makeIdentity, signUp } from "../harness/Client.ts"
 import { sendRaw } from "../harness/Public.ts"
-import { eventually, sharedService, type TestService } from "../harness/Service.ts"
+import { eventually, type OwnService, startService } from "../harness/Service.ts"
 
-let service: TestService
+let service: OwnService
 let session: string
 const tunnels: Array<Tunnel> = []
 beforeAll(async () => {
-  service = await sharedService()
+  service = await startService()
   session = (await signUp(service.base)).session
 })
 afterAll(async () => {
   await Promise.all(tunnels.map((tunnel) => tunnel.close()))
+  await service.stop()
 })
 
 it("a TCP port that another program holds is reported and replaced", async () => {

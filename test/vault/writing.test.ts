@@ -63,7 +63,7 @@ layer(Layer.provideMerge(Vault.layer, actors()))("secrets", (it) => {
     }),
   )
 
-  it.effect("are listed, read, restored and removed in their own namespace alone, a page at a time", () =>
+  it.effect("are listed page by page, read, restored and removed only in their own namespace", () =>
     Effect.gen(function* () {
       const { org, own, vault } = yield* prepared
       const ids = [yield* makeIdentity(org, newHandle("ada")), yield* makeIdentity(org, newHandle("bob"))]
@@ -98,53 +98,55 @@ layer(Layer.provideMerge(Vault.layer, actors()))("secrets", (it) => {
     }),
   )
 
-  it.effect("have names and values within limits, their last versions, and a description until it is changed", () =>
-    Effect.gen(function* () {
-      const { own, put, read, vault } = yield* prepared
-      yield* put("big", "é".repeat(maxValueBytes / 2))
-      const large = yield* Effect.flip(put("big", `${"é".repeat(maxValueBytes / 2)}x`))
-      expect(large).toMatchObject({ code: "payload_too_large" })
-      yield* put("a".repeat(128), "x")
-      for (const name of ["a".repeat(129), "A", "", "-a"])
-        for (const call of [
-          put(name, "x"),
-          read(name),
-          vault.versions(own, name, { limit: 10 }),
-          vault.restore(own, name, 1, null),
-          vault.remove(own, name, null),
-        ])
-          expect(yield* Effect.flip(call as Effect.Effect<unknown, unknown>)).toMatchObject({
-            code: "secret_name_invalid",
-          })
-      const last = versionsKept + 2
-      for (let n = 1; n <= last; n++) yield* put("many", `value ${n}`)
-      const { entries } = yield* vault.versions(own, "many", { limit: 100 })
-      expect(entries.map(({ version }) => version)).toEqual(range(versionsKept).map((n) => last - n))
-      expect(yield* Effect.flip(vault.restore(own, "many", 2, null))).toMatchObject({ code: "not_found" })
-      expect(yield* Effect.flip(vault.restore(own, "many", 3, [1]))).toMatchObject({ code: "precondition_failed" })
-      expect((yield* vault.restore(own, "many", 3, [last])).version).toBe(last + 1)
-      expect(yield* read("many")).toBe("value 3")
-      const described: Array<string | null> = []
-      for (const description of ["first", undefined, null, undefined])
-        described.push(
-          (yield* vault.put(
-            own,
-            "named",
-            { value: "x", ...(description === undefined ? {} : { description }) },
-            always,
-          )).secret.description,
-        )
-      expect(described).toEqual(["first", "first", null, null])
-      expect(yield* Effect.flip(vault.remove(own, "named", [3]))).toMatchObject({ code: "precondition_failed" })
-      yield* vault.remove(own, "named", [4])
-      expect(yield* Effect.flip(vault.remove(own, "named", [4]))).toMatchObject({ code: "precondition_failed" })
-      expect(yield* Effect.flip(vault.remove(own, "named", null))).toMatchObject({ code: "not_found" })
-      const guarded = put("named", "x", { ifVersion: [4], ifAbsent: false, ifPresent: true })
-      expect(yield* Effect.flip(guarded)).toMatchObject({
-        code: "precondition_failed",
-        detail: "The secret does not exist.",
-      })
-    }),
+  it.effect(
+    "have limits of name and value, keep their last versions, and keep their description until it is changed",
+    () =>
+      Effect.gen(function* () {
+        const { own, put, read, vault } = yield* prepared
+        yield* put("big", "é".repeat(maxValueBytes / 2))
+        const large = yield* Effect.flip(put("big", `${"é".repeat(maxValueBytes / 2)}x`))
+        expect(large).toMatchObject({ code: "payload_too_large" })
+        yield* put("a".repeat(128), "x")
+        for (const name of ["a".repeat(129), "A", "", "-a"])
+          for (const call of [
+            put(name, "x"),
+            read(name),
+            vault.versions(own, name, { limit: 10 }),
+            vault.restore(own, name, 1, null),
+            vault.remove(own, name, null),
+          ])
+            expect(yield* Effect.flip(call as Effect.Effect<unknown, unknown>)).toMatchObject({
+              code: "secret_name_invalid",
+            })
+        const last = versionsKept + 2
+        for (let n = 1; n <= last; n++) yield* put("many", `value ${n}`)
+        const { entries } = yield* vault.versions(own, "many", { limit: 100 })
+        expect(entries.map(({ version }) => version)).toEqual(range(versionsKept).map((n) => last - n))
+        expect(yield* Effect.flip(vault.restore(own, "many", 2, null))).toMatchObject({ code: "not_found" })
+        expect(yield* Effect.flip(vault.restore(own, "many", 3, [1]))).toMatchObject({ code: "precondition_failed" })
+        expect((yield* vault.restore(own, "many", 3, [last])).version).toBe(last + 1)
+        expect(yield* read("many")).toBe("value 3")
+        const described: Array<string | null> = []
+        for (const description of ["first", undefined, null, undefined])
+          described.push(
+            (yield* vault.put(
+              own,
+              "named",
+              { value: "x", ...(description === undefined ? {} : { description }) },
+              always,
+            )).secret.description,
+          )
+        expect(described).toEqual(["first", "first", null, null])
+        expect(yield* Effect.flip(vault.remove(own, "named", [3]))).toMatchObject({ code: "precondition_failed" })
+        yield* vault.remove(own, "named", [4])
+        expect(yield* Effect.flip(vault.remove(own, "named", [4]))).toMatchObject({ code: "precondition_failed" })
+        expect(yield* Effect.flip(vault.remove(own, "named", null))).toMatchObject({ code: "not_found" })
+        const guarded = put("named", "x", { ifVersion: [4], ifAbsent: false, ifPresent: true })
+        expect(yield* Effect.flip(guarded)).toMatchObject({
+          code: "precondition_failed",
+          detail: "The secret does not exist.",
+        })
+      }),
   )
 
   it.effect("are not written to an Identity of another Org, nor to one that does not exist", () =>

@@ -53,9 +53,9 @@ export const Timing = {
   judgingBriskMillis: 10,
   /** The limit for composing one message, and the idle time after which the composing thread is ended. */
   composingMillis: 30 * second,
-  /** The additional time of the first message, for which the thread starts. */
-  composingStartMillis: 30 * second,
   composingIdleMillis: 5 * minute,
+  /** Additional time for the first message of a composing thread, which must start first. */
+  composingStartMillis: 30 * second,
   /** The timeout of one query to a name server. */
   dnsMillis: 2 * second,
   /**

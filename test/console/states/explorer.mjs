@@ -12,8 +12,8 @@
     }
   }
 
-  // The page has no layout and is not painted, which would take half of the test's time. So a list never reads its next page
-  // by itself.
+  // The page has no layout and is not painted, which would take half of the test's time. Therefore, no list is scrolled to
+  // its end, where it would read its next page.
   const unseen = new CSSStyleSheet()
   unseen.replaceSync("html { display: none !important }")
   document.adoptedStyleSheets = [unseen]
@@ -453,7 +453,7 @@
     ]
   }
 
-  /** Leaves the page, forgets its data, and reads a variant of what is left. */
+  /** Leaves the page, removes its data from the cache, and shows this variant of the responses. */
   const show = async (variant) => {
     told.variant = variant
     await leave()
@@ -466,7 +466,7 @@
   }
 
   window.explorer = {
-    /** Describes a page that was loaded when nothing was found, then what it usually shows, and what in other variants. */
+    /** Describes the page if its resources are missing, then with the usual responses, then with each variant of them. */
     states: async (variants) => {
       await idle()
       sessionStorage.setItem("place", location.pathname + location.search)

@@ -79,15 +79,23 @@ export const allOutdated = () =>
 export const known = <R extends Reading>(route: R, input: Input<R>) =>
   client.getQueryData<Answer<R>>(keyOf(route, input as object))
 
-/** Changes that pages show although they are still being made, by the hash of the query's key. */
-const pending = new Map<string, ReadonlyArray<(before: never) => unknown>>()
+interface PendingChange {
+  /** Identifies the query whose data changes. */
+  readonly hash: string
+  readonly change: (before: never) => unknown
+}
+/** Changes that are being made. Pages show them already. */
+const pending = new Set<PendingChange>()
 
-const withPending = <A>(key: readonly unknown[], read: A): A =>
-  (pending.get(hashKey(key)) ?? []).reduce<unknown>((data, change) => change(data as never), read) as A
+const withPending = <A>(key: readonly unknown[], data: A): A => {
+  const hash = hashKey(key)
+  const changes = [...pending].filter((one) => one.hash === hash)
+  return changes.reduce<unknown>((changed, { change }) => change(changed as never), data) as A
+}
 
 /**
- * Makes a change and shows it meanwhile, also in responses of reads that began before it was made. Then it reads again what
- * is below these paths. If the change fails, the former state is shown.
+ * Makes a change that the page shows at once. A response to an earlier read does not hide it while it is being made.
+ * Afterwards, the queries below `paths` are read again. If the change fails, the page shows the former data.
  */
 export const changing = async <R extends Reading>(
   route: R,
@@ -97,9 +105,9 @@ export const changing = async <R extends Reading>(
   paths: ReadonlyArray<string> = [route.slice("GET ".length)],
 ) => {
   const key = keyOf(route, input)
-  const hash = hashKey(key)
   const former = client.getQueryData<Answer<R>>(key)
-  pending.set(hash, [...(pending.get(hash) ?? []), change])
+  const own: PendingChange = { hash: hashKey(key), change }
+  pending.add(own)
   if (former !== undefined) client.setQueryData<Answer<R>>(key, change(former))
   try {
     await make()
@@ -107,10 +115,7 @@ export const changing = async <R extends Reading>(
     if (former !== undefined) client.setQueryData<Answer<R>>(key, former)
     throw cause
   } finally {
-    pending.set(
-      hash,
-      pending.get(hash)!.filter((one) => one !== change),
-    )
+    pending.delete(own)
     await outdated(paths, input.params.handle)
   }
 }

@@ -17,7 +17,7 @@ export type Marking = Command<[change: Change]>
 
 const paths = ["/api/identities/:handle/messages", "/api/identities/:handle/threads"]
 
-/** Changes a mark, and shows it at once. Each mark has its own command, so that they do not wait for each other. */
+/** Changes a mark. Each mark has its own command, so that they do not wait for each other. */
 export const useMarking = (handle: string, id: string): Marking =>
   useCommand((_, change: Change) => {
     const input = { params: { handle, id } }

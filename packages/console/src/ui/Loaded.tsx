@@ -35,7 +35,8 @@ export const Loaded = <A,>({ of, lines, gone, children }: LoadedProps<A>) => {
   const isGone = of.error instanceof Refused && of.error.problem.status === 404
   if (isGone && gone !== undefined) return <>{gone}</>
   if (of.error === null && of.data === undefined) return <Skeleton {...(lines !== undefined && { lines })} />
-  // Known data stays visible below the error, in its place, so that it keeps its state: what was typed into it, for example.
+  // Known data stays visible below the error. It stays in the second place, so that its components keep their state, for
+  // example what was typed.
   return (
     <>
       {of.error === null ? null : <ProblemNote failure={of.error} onRetry={() => void of.refetch()} />}
