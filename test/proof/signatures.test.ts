@@ -188,6 +188,8 @@ describe("nothing is signed", () => {
     const { handle: name, secrets } = await makeIdentity(service.base, session)
     const former = await keyOf(name)
     const path = `/api/identities/${name}`
+    // The process has the former key in memory.
+    expect((await sign(secrets.identity_key, {}, name)).status).toBe(201)
     await call(service.base, "POST", `${path}/signing-key/rotate`, { token: session })
     const { headers } = (await sign(secrets.identity_key, {}, name)).body
     const current = await keyOf(name)

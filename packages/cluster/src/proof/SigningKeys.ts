@@ -5,6 +5,7 @@
  */
 import { createPrivateKey, generateKeyPairSync, type KeyObject } from "node:crypto"
 import type { PublicJwk, SigningKey } from "@svc/domain/proof/SigningKey"
+import { BoundedMap } from "@svc/domain/BoundedMap"
 import { isStorable } from "@svc/domain/Text"
 import { Clock, Context, Effect, Layer } from "effect"
 import type { Statement } from "effect/sql"
@@ -29,6 +30,9 @@ export interface PrivateKey {
   readonly kid: string
   readonly key: KeyObject
 }
+
+/** Identities whose private key stays open in memory, those that signed last. */
+const openAtMost = 1_000
 
 /** A new pair, ready to store. */
 interface NewPair extends PrivateKey {
@@ -133,6 +137,26 @@ const make = Effect.gen(function* () {
     return yield* list(owner.id)
   })
 
+  const open = new BoundedMap<string, PrivateKey>(openAtMost)
+  const signing = Effect.fn("SigningKeys.signing")(function* (owner: KeyOwner) {
+    const read = reads<{ kid: string; sealed: Uint8Array; data_key: Uint8Array }>`
+        select k.kid, k.sealed, o.data_key from signing_key k join identity i on i.id = k.identity_id
+        join org o on o.id = i.org_id
+        where k.identity_id = ${owner.id} and i.org_id = ${owner.orgId} and i.status = 'ready'
+          and k.origin = 'service' and k.retired_at is null`
+    let [row] = yield* read
+    if (row === undefined) {
+      yield* create(owner)
+      ;[row] = yield* read
+    }
+    open.delete(owner.id)
+    if (row === undefined) return undefined
+    const dataKey = yield* Effect.orDie(sealing.openDataKey(owner.orgId, row.data_key))
+    const key = yield* opened(sealing, owner, dataKey, row.kid, row.sealed)
+    open.set(owner.id, key)
+    return key
+  }, orUnavailable)
+
   return {
     /** Returns the published keys of an Identity, oldest first. */
     list,
@@ -151,21 +175,17 @@ const make = Effect.gen(function* () {
     }),
 
     /** Returns the key that signs for an Identity now; undefined if the Identity is not ready. */
-    signing: Effect.fn("SigningKeys.signing")(function* (owner: KeyOwner) {
-      const read = reads<{ kid: string; sealed: Uint8Array; data_key: Uint8Array }>`
-        select k.kid, k.sealed, o.data_key from signing_key k join identity i on i.id = k.identity_id
-        join org o on o.id = i.org_id
-        where k.identity_id = ${owner.id} and i.org_id = ${owner.orgId} and i.status = 'ready'
-          and k.origin = 'service' and k.retired_at is null`
-      let [row] = yield* read
-      if (row === undefined) {
-        yield* create(owner)
-        ;[row] = yield* read
-      }
-      if (row === undefined) return undefined
-      const dataKey = yield* Effect.orDie(sealing.openDataKey(owner.orgId, row.data_key))
-      return yield* opened(sealing, owner, dataKey, row.kid, row.sealed)
-    }, orUnavailable),
+    signing,
+
+    /**
+     * Returns the key that this process used last for the Identity, if it is still in memory: reading and opening a key costs
+     * three times its signature. The key may have been rotated, and the Identity may have ended.
+     */
+    lastUsed: (owner: KeyOwner) =>
+      Effect.suspend(() => {
+        const kept = open.get(owner.id)
+        return kept === undefined ? signing(owner) : Effect.succeed(kept)
+      }),
   }
 })
 
