@@ -2,13 +2,6 @@
 import type { Mutants } from "./Mutant.ts"
 
 export const proof: Mutants = {
-  "rotated-key-in-memory-signs": {
-    file: "cluster/src/proof/RequestSignatures.ts",
-    from: "(yield* permitted(sql, subject, caller, note, now, isCurrent))",
-    to: "(yield* permitted(sql, subject, caller, note, now, sql`true`))",
-    bug: "a process goes on signing requests with a key that was rotated",
-    tests: ["proof/signatures"],
-  },
   "signature-input-unbounded": {
     file: "cluster/src/proof/AgentRequests.ts",
     from: "if (input.length > inputAtMost)",

@@ -2,6 +2,13 @@
 import type { Mutants } from "./Mutant.ts"
 
 export const secondSteps: Mutants = {
+  "rotated-key-in-memory-signs": {
+    file: "cluster/src/proof/RequestSignatures.ts",
+    from: "(yield* permitted(sql, subject, caller, note, now, isCurrent))",
+    to: "(yield* permitted(sql, subject, caller, note, now, sql`true`))",
+    bug: "a process goes on signing requests with a key that was rotated",
+    tests: ["proof/signatures"],
+  },
   "expired-secrets-are-shown": {
     file: "cluster/src/identity/IdentityQueries.ts",
     from: "if (row.expires_at === null || row.expires_at.getTime() <= now) return none",
