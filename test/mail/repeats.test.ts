@@ -67,6 +67,26 @@ describe("Identical messages", () => {
 })
 
 describe("A retried transaction", () => {
+  it("for two Mailboxes of which one had no room is stored once in both", async () => {
+    const [roomy, full] = [await makeIdentity(service.base, session), await makeIdentity(service.base, session)]
+    const to = [roomy, full].map(({ handle }) => `${handle}@mail.localhost`)
+    const used = (bytes: number) =>
+      service.query(
+        (sql) => sql`
+          update mailbox m set bytes_used = ${bytes} from identity i
+          where i.id = m.identity_id and i.canonical = ${full.handle}`,
+      )
+    const counts = async () => [(await messages(roomy.handle)).length, (await messages(full.handle)).length]
+    // Room for one byte, so RCPT is accepted.
+    await used(1024 ** 3 - 1)
+    for (let i = 0; i < 2; i++) expect(await deliver(to, "for two")).toMatch(/^452 4\.2\.2 /)
+    expect(await counts()).toEqual([1, 0])
+    await used(0)
+    expect(await deliver(to, "for two")).toMatch(/^250 /)
+    expect(await counts()).toEqual([1, 1])
+    await noMarks()
+  })
+
   it("after a lost connection is stored once, and the next message separately", async () => {
     const { handle } = await makeIdentity(service.base, session)
     const to = `${handle}@mail.localhost`

@@ -118,9 +118,9 @@ it("the reply to the content depends on the outcome in every Mailbox", async () 
   // One reply for all: temporary if a retry could change anything.
   expect(await content(["ada", "bob"], { deliver: { ada: unavailable } })).toMatch(/^451 4\.3\.0 /)
   expect(await content(["ada", "bob"], { deliver: { bob: refused("not_yet") } })).toMatch(/^451 4\.3\.0 /)
-  expect(await content(["ada", "bob"], { deliver: { bob: refused("full") } })).toMatch(/^250 /)
+  expect(await content(["ada", "bob"], { deliver: { bob: refused("full") } })).toMatch(/^452 4\.2\.2 /)
   expect(await content(["ada", "bob"], { deliver: { ada: refused("gone"), bob: refused("full") } })).toMatch(
-    /^550 5\.1\.1 /,
+    /^452 4\.2\.2 /,
   )
   expect(await content(["ada", "postmaster"], { system: "away" })).toMatch(/^451 4\.3\.0 /)
   expect(await content(["postmaster", "ada"], { deliver: { ada: refused("gone") } })).toMatch(/^250 /)

@@ -2,6 +2,13 @@
 import type { Mutants } from "./Mutant.ts"
 
 export const cli: Mutants = {
+  "half-a-certificate-accepted": {
+    file: "cli/src/serve/Settings.ts",
+    from: "if (missing.length > 0 && missing.length < members.length)",
+    to: "if (missing.length > members.length)",
+    bug: "a listener whose certificate has no key starts without TLS",
+    tests: ["operations/settings"],
+  },
   "filter-after-the-call": {
     file: "cli/src/client/Format.ts",
     from: "    Flag.mapEffect(compiled),\n",

@@ -193,10 +193,17 @@ export const mailGatewaySmtp: Mutants = {
   },
   "full-and-gone-swapped": {
     file: "mail-gateway/src/mail/Smtp.ts",
-    from: 'refusal.reason === "full" ? replies.full : replies.unknown',
-    to: 'refusal.reason === "full" ? replies.unknown : replies.full',
+    from: 'failure._tag === "MailboxRefused" && failure.reason === "full"',
+    to: 'failure._tag === "MailboxRefused" && failure.reason === "gone"',
     bug: "mail to a full Mailbox is refused for good, and to a removed one tried for days",
     tests: ["mail/replies"],
+  },
+  "full-beside-stored-accepted": {
+    file: "mail-gateway/src/mail/Smtp.ts",
+    from: 'if (failures.some((failure) => failure._tag === "MailboxRefused"',
+    to: 'if (failures.length === outcomes.length && failures.some((failure) => failure._tag === "MailboxRefused"',
+    bug: "a message that one of two Mailboxes has no room for is accepted and lost for that one",
+    tests: ["mail/listener"],
   },
   "oversized-cut-off-early": {
     file: "mail-gateway/src/mail/Smtp.ts",

@@ -214,17 +214,17 @@ export const proof: Mutants = {
   },
   "forged-caller": {
     file: "tunnel-edge/src/protocol/RequestHead.ts",
-    from: " || namesCaller.test(key)",
+    from: '  "svc-agent",\n',
     to: "",
     bug: "a client names itself as a verified caller",
     tests: ["tunnel/callers"],
   },
   "caller-with-underscore": {
     file: "tunnel-edge/src/protocol/RequestHead.ts",
-    from: "/^svc[-_]agent(?:[-_]handle)?$/",
-    to: "/^svc-agent(?:-handle)?$/",
-    bug: "a client forges the caller for servers that read an underscore as a hyphen",
-    tests: ["tunnel/callers"],
+    from: "isOurs(hyphenated(key))",
+    to: "isOurs(key)",
+    bug: "a client forges the caller and its address for servers that read an underscore as a hyphen",
+    tests: ["tunnel/callers", "tunnel/request-head"],
   },
   "replay-admitted": {
     file: "tunnel-edge/src/edge/routing/Callers.ts",

@@ -145,9 +145,9 @@ describe("A setting", () => {
   })
 
   const refused: ReadonlyArray<readonly [Readonly<Record<string, string>>, RegExp]> = [
-    [{ SVC_HTTP_PORT: "-1" }, /SVC_HTTP_PORT must be a port/],
-    [{ SVC_RUNNER_PORT: "65536" }, /SVC_RUNNER_PORT must be a port/],
-    [{ SVC_OPS_PORT: "70000" }, /SVC_OPS_PORT must be a port/],
+    [{ SVC_HTTP_PORT: "-1" }, /SVC_HTTP_PORT is not valid: expected a port/],
+    [{ SVC_RUNNER_PORT: "65536" }, /SVC_RUNNER_PORT is not valid: expected a port/],
+    [{ SVC_OPS_PORT: "70000" }, /SVC_OPS_PORT is not valid: expected a port/],
     [{ DATABASE_URL: "mysql://db/svc" }, /DATABASE_URL must be a PostgreSQL address/],
     [{ SVC_OPS_HOST: "0.0.0.0" }, /SVC_OPS_HOST exposes/],
     [{ SVC_HOST: "0.0.0.0" }, /SVC_HOST exposes/],
@@ -163,6 +163,21 @@ describe("A setting", () => {
     [{ SVC_TRUSTED_PROXIES: "10.0.0.0/8, proxy" }, /SVC_TRUSTED_PROXIES contains proxy/],
     [{ SVC_PROXY_PROTOCOL_FROM: "10.0.0.0/33" }, /SVC_PROXY_PROTOCOL_FROM contains 10.0.0.0\/33/],
     [{ SVC_MCP_ORIGINS: "https://app.example/path" }, /SVC_MCP_ORIGINS must be/],
+    [{ SVC_MAIL_DIRECT_PORT: "65536" }, /SVC_MAIL_DIRECT_PORT is not valid: expected a port/],
+    [{ SVC_DRAIN: "-1" }, /SVC_DRAIN is not valid: expected an integer of 0 or more/],
+    [{ SVC_LIMIT_CALLS: "-1" }, /SVC_LIMIT_CALLS is not valid: expected an integer of 0 or more/],
+    [{ SVC_IDENTITY_QUOTA: "2.5" }, /SVC_IDENTITY_QUOTA is not valid: expected an integer/],
+    [{ SVC_MAILBOX_BYTES: "0" }, /SVC_MAILBOX_BYTES is not valid: expected an integer of 1 or more/],
+    [{ SVC_BASE_URL: "svc.example" }, /SVC_BASE_URL is not valid: expected an address/],
+    [{ SVC_PROFILE_BASE: "https://people.example/?a" }, /SVC_PROFILE_BASE is not valid: expected an address/],
+    [{ SVC_TOS_URL: "ftp://terms.example" }, /SVC_TOS_URL is not valid: expected an http or https address/],
+    [{ SVC_MAIL_DOMAIN: "https://mail.example" }, /SVC_MAIL_DOMAIN is not valid: expected a domain/],
+    [{ SVC_TUNNEL_DOMAIN: ".tunnel.example" }, /SVC_TUNNEL_DOMAIN is not valid: expected a domain/],
+    [{ SVC_SYSTEM_FROM: "no-reply" }, /SVC_SYSTEM_FROM is not valid: expected one mail address/],
+    [{ SVC_EDGE_TLS_CERT: "/tls/cert.pem" }, /^SVC_EDGE_TLS_KEY must be set too/],
+    [{ SVC_SMTP_TLS_KEY: "/tls/key.pem", SVC_SMTP_TLS_CERT: "" }, /^SVC_SMTP_TLS_CERT must be set too/],
+    [{ SVC_IMAP_TLS_CERT: "/tls/cert.pem" }, /^SVC_IMAP_TLS_KEY must be set too/],
+    [{ SVC_RUNNER_TLS_CERT: "/tls/cert.pem" }, /^SVC_RUNNER_TLS_CA and SVC_RUNNER_TLS_KEY must be set too/],
     ...Object.keys(production)
       .filter((name) => /MASTER_KEY|BASE_URL|DOMAIN|DIRECT/.test(name))
       .map((name): readonly [Readonly<Record<string, string>>, RegExp] => [
@@ -183,8 +198,15 @@ describe("A setting", () => {
       { SVC_EDGE_TCP_PORTS: "1-65535" },
       { SVC_EDGE_TCP_PORTS: "20-20" },
       { SVC_HOST: "::1", SVC_OPS_HOST: "localhost" },
+      { SVC_LIMIT_CALLS: "0", SVC_MAILBOX_BYTES: "1", SVC_DRAIN: "0" },
+      { SVC_TOS_URL: "https://terms.example/?lang=en" },
     ])
       expect(await settings(values)).toBeDefined()
+  })
+
+  it("that is a domain is read in lower case and A-labels", async () => {
+    const found = await settings({ SVC_MAIL_DOMAIN: "Mail.Example", SVC_TUNNEL_DOMAIN: "tünnel.example" })
+    expect([found.mailDomain, found.tunnelDomain]).toEqual(["mail.example", "xn--tnnel-kva.example"])
   })
 
   it("that is a list or an address is taken apart", async () => {

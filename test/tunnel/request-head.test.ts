@@ -44,6 +44,9 @@ describe("a request head", () => {
           "Forwarded: for=1.2.3.4",
           "X-Real-IP: 1.2.3.4",
           "SVC-Tunnel-Handle: x",
+          "X_Forwarded_For: 1.2.3.4",
+          "X-Real_IP: 1.2.3.4",
+          "svc_tunnel_handle: x",
           "X-Two: 2",
           "",
         ].join("\r\n"),
@@ -183,6 +186,8 @@ describe("a chunked body", () => {
       "X-Forwarded-For: 1.2.3.4",
       "Forwarded: for=1.2.3.4",
       "svc-tunnel-handle: x",
+      "X_Forwarded-For: 1.2.3.4",
+      "Content_Length: 5",
       "Connection: close",
       "X: 2",
     ]

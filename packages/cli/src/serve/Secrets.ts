@@ -5,7 +5,9 @@
 import { readFileSync } from "node:fs"
 import { Config, ConfigProvider, Effect, Option, Redacted } from "effect"
 
-const refuse = (message: string) => Effect.fail(new Config.ConfigError(new ConfigProvider.SourceError({ message })))
+/** Fails the configuration with a sentence for the operator. */
+export const refuse = (message: string) =>
+  Effect.fail(new Config.ConfigError(new ConfigProvider.SourceError({ message })))
 
 const read = (name: string, file: string) => {
   try {

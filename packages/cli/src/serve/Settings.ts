@@ -5,12 +5,13 @@
  */
 import { isIP } from "node:net"
 import type { Environment } from "@svc/domain/Addresses"
+import * as AddrSpec from "@svc/domain/mail/AddrSpec"
 import { FilterTime } from "@svc/domain/Timestamp"
 import type { Networks } from "@svc/api/limits/ClientAddress"
 import * as RelayUrl from "@svc/mail-gateway/mail/sending/RelayUrl"
 import ipaddr from "ipaddr.js"
 import { Config, ConfigProvider, Effect, Option, Redacted, Schema } from "effect"
-import { secret } from "./Secrets.ts"
+import { refuse, secret } from "./Secrets.ts"
 
 /** The settings are invalid; `message` says what to set. */
 export class SettingsInvalid extends Schema.TaggedError<SettingsInvalid>()("SettingsInvalid", {
@@ -18,60 +19,94 @@ export class SettingsInvalid extends Schema.TaggedError<SettingsInvalid>()("Sett
 }) {}
 
 const text = (name: string) => Config.option(Config.NonEmptyString(name))
-const port = (name: string, fallback: number) => Config.Int(name).pipe(Config.withDefault(fallback))
-const count = (name: string, fallback: number) => Config.Int(name).pipe(Config.withDefault(fallback))
+const integer = (name: string, least: number, most: number, expected: string) =>
+  Config.schema(
+    Schema.Int.check(Schema.makeFilter((value: number) => value >= least && value <= most, { expected })),
+    name,
+  )
+const portOf = (name: string) => integer(name, 0, 65_535, "a port from 0 to 65535")
+const port = (name: string, fallback: number) => portOf(name).pipe(Config.withDefault(fallback))
+const atLeast = (name: string, least: 0 | 1) =>
+  integer(name, least, Number.MAX_SAFE_INTEGER, `an integer of ${least} or more`)
+const count = (name: string, fallback: number) => atLeast(name, 0).pipe(Config.withDefault(fallback))
+const size = (name: string, fallback: number) => atLeast(name, 1).pipe(Config.withDefault(fallback))
+
+const checked = (name: string, passes: (value: string) => boolean, expected: string) =>
+  Config.option(Config.schema(Schema.String.check(Schema.makeFilter(passes, { expected })), name))
+const isUrl = (value: string) => /^https?:\/\/[^\s]+$/.test(value) && URL.canParse(value)
+const url = (name: string) => checked(name, isUrl, "an http or https address")
+const isBase = (value: string) => isUrl(value) && !/[?#]/.test(value)
+const base = (name: string) => checked(name, isBase, "an address such as https://svc.example.org, without a query")
+const isAddress = (value: string) => AddrSpec.parse(value)._tag === "Address"
+const address = (name: string) => checked(name, isAddress, "one mail address such as ada@example.org")
+const isDomain = (value: string) => isAddress(`a@${value}`)
+/** A domain, in lower case and A-labels. */
+const domain = (name: string) =>
+  checked(name, isDomain, "a domain such as mail.example.org").pipe(
+    Config.map(
+      Option.map((value) => {
+        const parsed = AddrSpec.parse(`a@${value}`)
+        return parsed._tag === "Address" ? parsed.domain : value
+      }),
+    ),
+  )
+
+/** Settings of which all are set or none, because a missing one would turn off what the others ask for. */
+const together = <Member extends string>(names: Readonly<Record<Member, string>>) => {
+  const members = Object.entries<string>(names)
+  return Config.all(members.map(([, name]) => text(name))).pipe(
+    Config.mapEffect((found) => {
+      const missing = members.filter((_, at) => Option.isNone(found[at]!)).map(([, name]) => name)
+      if (missing.length > 0 && missing.length < members.length) {
+        return refuse(`${missing.join(" and ")} must be set too, or none of ${Object.values(names).join(", ")}.`)
+      }
+      // The entries have exactly the names of the members.
+      const values = (all: ReadonlyArray<string>) =>
+        Object.fromEntries(members.map(([member], at) => [member, all[at]!])) as Record<Member, string>
+      return Effect.succeed(Option.map(Option.all(found), values))
+    }),
+  )
+}
 
 /** The configuration of all settings. */
 export const settingsConfig = {
   environment: Config.option(Config.Literals(["development", "production"], "SVC_ENV")),
   dataDirectory: Config.String("SVC_DATA_DIR").pipe(Config.withDefault(".data")),
   databaseUrl: secret("DATABASE_URL"),
-  baseUrl: text("SVC_BASE_URL"),
-  profileBase: text("SVC_PROFILE_BASE"),
-  mailDomain: text("SVC_MAIL_DOMAIN"),
-  tunnelDomain: text("SVC_TUNNEL_DOMAIN"),
+  baseUrl: base("SVC_BASE_URL"),
+  profileBase: base("SVC_PROFILE_BASE"),
+  mailDomain: domain("SVC_MAIL_DOMAIN"),
+  tunnelDomain: domain("SVC_TUNNEL_DOMAIN"),
   masterKey: secret("SVC_MASTER_KEY"),
   host: Config.String("SVC_HOST").pipe(Config.withDefault("127.0.0.1")),
   httpPort: port("SVC_HTTP_PORT", 8080),
   smtpPort: port("SVC_SMTP_PORT", 2525),
   opsHost: Config.String("SVC_OPS_HOST").pipe(Config.withDefault("127.0.0.1")),
-  opsPort: Config.option(Config.Int("SVC_OPS_PORT")),
-  shutdownDelay: Config.Int("SVC_SHUTDOWN_DELAY").pipe(Config.withDefault(0)),
+  opsPort: Config.option(portOf("SVC_OPS_PORT")),
+  shutdownDelay: count("SVC_SHUTDOWN_DELAY", 0),
   tracedShare: Config.Number("OTEL_TRACES_SAMPLER_ARG").pipe(Config.withDefault(0.01)),
   imapPort: port("SVC_IMAP_PORT", 1143),
   imapsPort: port("SVC_IMAPS_PORT", 1993),
   submissionPort: port("SVC_SUBMISSION_PORT", 1587),
   submissionsPort: port("SVC_SUBMISSIONS_PORT", 1465),
-  imapTls: Config.option(
-    Config.all({ cert: Config.String("SVC_IMAP_TLS_CERT"), key: Config.String("SVC_IMAP_TLS_KEY") }),
-  ),
+  imapTls: together({ cert: "SVC_IMAP_TLS_CERT", key: "SVC_IMAP_TLS_KEY" }),
   imapHost: text("SVC_IMAP_HOST"),
   imapSessions: Config.all({
-    inAll: count("SVC_IMAP_SESSIONS", 10_000),
-    perClient: count("SVC_IMAP_CLIENT_SESSIONS", 500),
-    perMailbox: count("SVC_IMAP_MAILBOX_SESSIONS", 100),
+    inAll: size("SVC_IMAP_SESSIONS", 10_000),
+    perClient: size("SVC_IMAP_CLIENT_SESSIONS", 500),
+    perMailbox: size("SVC_IMAP_MAILBOX_SESSIONS", 100),
   }),
   edgePort: port("SVC_EDGE_PORT", 8081),
   edgeTcpPorts: Config.String("SVC_EDGE_TCP_PORTS").pipe(Config.withDefault("20000-20999")),
   runnerHost: Config.String("SVC_RUNNER_HOST").pipe(Config.withDefault("127.0.0.1")),
   runnerPort: port("SVC_RUNNER_PORT", 0),
-  runnerTls: Config.option(
-    Config.all({
-      ca: Config.String("SVC_RUNNER_TLS_CA"),
-      cert: Config.String("SVC_RUNNER_TLS_CERT"),
-      key: Config.String("SVC_RUNNER_TLS_KEY"),
-    }),
-  ),
-  smtpTls: Config.option(
-    Config.all({ cert: Config.String("SVC_SMTP_TLS_CERT"), key: Config.String("SVC_SMTP_TLS_KEY") }),
-  ),
-  edgeTls: Config.option(
-    Config.all({ cert: Config.String("SVC_EDGE_TLS_CERT"), key: Config.String("SVC_EDGE_TLS_KEY") }),
-  ),
+  runnerTls: together({ ca: "SVC_RUNNER_TLS_CA", cert: "SVC_RUNNER_TLS_CERT", key: "SVC_RUNNER_TLS_KEY" }),
+  smtpTls: together({ cert: "SVC_SMTP_TLS_CERT", key: "SVC_SMTP_TLS_KEY" }),
+  edgeTls: together({ cert: "SVC_EDGE_TLS_CERT", key: "SVC_EDGE_TLS_KEY" }),
   edgeAddress: text("SVC_EDGE_ADDRESS"),
   edgeSharesPort: Config.Boolean("SVC_EDGE_SHARE_PORT").pipe(Config.withDefault(false)),
-  edgeClientConnections: count("SVC_EDGE_CLIENT_CONNECTIONS", 4_096),
-  edgeConnections: count("SVC_EDGE_CONNECTIONS", 65_536),
+  edgeClientConnections: size("SVC_EDGE_CLIENT_CONNECTIONS", 4_096),
+  edgeConnections: size("SVC_EDGE_CONNECTIONS", 65_536),
   proxyProtocolFrom: Config.String("SVC_PROXY_PROTOCOL_FROM").pipe(Config.withDefault("")),
   blockLists: Config.String("SVC_DNSBL").pipe(Config.withDefault("")),
   greylisting: Config.Boolean("SVC_GREYLIST").pipe(Config.withDefault(false)),
@@ -79,24 +114,24 @@ export const settingsConfig = {
   arcSelector: Config.String("SVC_ARC_SELECTOR").pipe(Config.withDefault("arc")),
   mailServers: Config.String("SVC_MX").pipe(Config.withDefault("")),
   mtaSts: Config.Literals(["none", "testing", "enforce"], "SVC_MTA_STS").pipe(Config.withDefault("testing" as const)),
-  drainSeconds: Config.option(Config.Int("SVC_DRAIN")),
+  drainSeconds: Config.option(atLeast("SVC_DRAIN", 0)),
   relayUrl: secret("SVC_SMTP_RELAY_URL"),
   mailDirect: Config.Boolean("SVC_MAIL_DIRECT").pipe(Config.withDefault(false)),
   mailDirectPort: port("SVC_MAIL_DIRECT_PORT", 25),
   daneResolver: text("SVC_DANE_RESOLVER"),
-  systemFrom: text("SVC_SYSTEM_FROM"),
-  postmasterTo: text("SVC_POSTMASTER_TO"),
-  contactTo: text("SVC_CONTACT_TO"),
+  systemFrom: address("SVC_SYSTEM_FROM"),
+  postmasterTo: address("SVC_POSTMASTER_TO"),
+  contactTo: address("SVC_CONTACT_TO"),
   signup: Config.Literals(["open", "invite", "closed"], "SVC_SIGNUP").pipe(Config.withDefault("open" as const)),
   inviteCodes: secret("SVC_INVITE_CODES"),
   tosVersion: Config.String("SVC_TOS_VERSION").pipe(Config.withDefault("2026-11-01")),
-  tosUrl: text("SVC_TOS_URL"),
+  tosUrl: url("SVC_TOS_URL"),
   tosEffectiveAt: Config.option(Config.schema(FilterTime, "SVC_TOS_EFFECTIVE_AT")),
   brand: Config.String("SVC_BRAND").pipe(Config.withDefault("agentidentity")),
   identityQuota: count("SVC_IDENTITY_QUOTA", 25),
-  mailboxBytes: count("SVC_MAILBOX_BYTES", 1024 * 1024 * 1024),
+  mailboxBytes: size("SVC_MAILBOX_BYTES", 1024 * 1024 * 1024),
   mailHourly: count("SVC_LIMIT_MAIL_HOURLY", 100),
-  messageBytes: count("SVC_MESSAGE_BYTES", 25 * 1024 * 1024),
+  messageBytes: size("SVC_MESSAGE_BYTES", 25 * 1024 * 1024),
   mcpOrigins: Config.String("SVC_MCP_ORIGINS").pipe(Config.withDefault("")),
   trustedProxies: Config.String("SVC_TRUSTED_PROXIES").pipe(Config.withDefault("")),
   forwardedHeader: Config.String("SVC_FORWARDED_HEADER").pipe(Config.withDefault("X-Forwarded-For")),
@@ -104,7 +139,7 @@ export const settingsConfig = {
     Config.withDefault("This account is automated: an AI agent writes here."),
   ),
   pageViewCeiling: count("SVC_PAGE_VIEW_CEILING", 10_000),
-  auditDays: count("SVC_AUDIT_DAYS", 365),
+  auditDays: integer("SVC_AUDIT_DAYS", 30, 3_650, "a number of days from 30 to 3650").pipe(Config.withDefault(365)),
   auditAddresses: Config.Literals(["full", "network", "none"], "SVC_AUDIT_ADDRESSES").pipe(
     Config.withDefault("full" as const),
   ),
@@ -209,11 +244,6 @@ export const load = Effect.gen(function* () {
     ({ cause, message }) =>
       new SettingsInvalid({ message: cause._tag === "SourceError" ? cause.message : wordsOf(message) }),
   )
-  for (const [name, value] of Object.entries(portsOf(settings))) {
-    if (value < 0 || value > 65535) {
-      return yield* new SettingsInvalid({ message: `${name} must be a port from 0 to 65535, not ${value}.` })
-    }
-  }
   if (Option.isSome(settings.databaseUrl) && !isDatabaseUrl(Redacted.value(settings.databaseUrl.value))) {
     return yield* new SettingsInvalid({
       message: "DATABASE_URL must be a PostgreSQL address: postgres://user:password@host:5432/database.",
@@ -231,12 +261,6 @@ export const load = Effect.gen(function* () {
       message:
         "SVC_HOST exposes the service to the network: set SVC_ENV=production, or SVC_ENV=development to confirm.",
     })
-  }
-  if (settings.shutdownDelay < 0) {
-    return yield* new SettingsInvalid({ message: "SVC_SHUTDOWN_DELAY must be a number of seconds, 0 or more." })
-  }
-  if (settings.auditDays < 30 || settings.auditDays > 3650) {
-    return yield* new SettingsInvalid({ message: "SVC_AUDIT_DAYS must be a number of days from 30 to 3650." })
   }
   if (!loopback(settings.runnerHost) && Option.isNone(settings.runnerTls)) {
     return yield* new SettingsInvalid({

@@ -126,11 +126,14 @@ const listen = Effect.fnUntraced(function* (settings: SmtpSettings) {
     if (failures.some((failure) => failure._tag === "ReceptionUnavailable" || failure.reason === "not_yet")) {
       return yield* Effect.fail(replies.later)
     }
-    const refusal = failures.find((failure) => failure._tag === "MailboxRefused")
-    if (refusal !== undefined && failures.length === outcomes.length && forSystem.length === 0) {
-      return yield* Effect.fail(refusal.reason === "full" ? replies.full : replies.unknown)
+    // A 250 would lose the message for the full Mailbox, because nothing would tell the sender.
+    if (failures.some((failure) => failure._tag === "MailboxRefused" && failure.reason === "full")) {
+      return yield* Effect.fail(replies.full)
     }
-    // The remaining failures are permanent and the other Mailboxes have the message, so a retry would change nothing.
+    if (failures.length > 0 && failures.length === outcomes.length && forSystem.length === 0) {
+      return yield* Effect.fail(replies.unknown)
+    }
+    // The remaining Mailboxes were deleted and the others have the message, so a retry would change nothing.
   })
 
   /** Accepts the message after every equal transaction in progress has ended. */

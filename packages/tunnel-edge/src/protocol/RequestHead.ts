@@ -49,6 +49,9 @@ const ours = new Set([
   "proxy-authorization",
   "te",
   "upgrade",
+  // The verified caller.
+  "svc-agent",
+  "svc-agent-handle",
 ])
 /**
  * Fields that are not allowed in a trailer (RFC 9110 section 6.5.1): framing, routing, authentication and fields of the
@@ -68,22 +71,12 @@ const notInTrailers = new Set([
   "expect",
   "max-forwards",
 ])
-/** The fields that name a verified caller. Many servers read an underscore as a hyphen. */
-const namesCaller = /^svc[-_]agent(?:[-_]handle)?$/
-const isOurs = (key: string) => ours.has(key) || key.startsWith("svc-tunnel-") || namesCaller.test(key)
+const isOurs = (name: string) => ours.has(name) || name.startsWith("svc-tunnel-")
+/** Returns the name as many servers read it: those of CGI and WSGI do not distinguish underscores from hyphens. */
+const hyphenated = (key: string) => key.replaceAll("_", "-")
 
-/** Fields that are handled individually. `ours` are dropped and `other` are forwarded unchanged. */
-type Kind =
-  | "host"
-  | "content-length"
-  | "transfer-encoding"
-  | "authorization"
-  | "connection"
-  | "upgrade"
-  | "signature-input"
-  | "ours"
-  | "other"
-const special = new Set<string>([
+/** Fields that are handled individually. */
+const individual = [
   "host",
   "content-length",
   "transfer-encoding",
@@ -91,9 +84,12 @@ const special = new Set<string>([
   "connection",
   "upgrade",
   "signature-input",
-])
+] as const
+/** `ours` are dropped and `other` are forwarded unchanged. */
+type Kind = (typeof individual)[number] | "ours" | "other"
+const special = new Set<string>(individual)
 const isSpecial = (key: string): key is Kind => special.has(key)
-const kindOf = (key: string): Kind => (isSpecial(key) ? key : isOurs(key) ? "ours" : "other")
+const kindOf = (key: string): Kind => (isSpecial(key) ? key : isOurs(hyphenated(key)) ? "ours" : "other")
 
 /** Caches the kind of each spelling of a name, since clients repeat the same names. */
 const spelled = new Map<string, Kind>()
@@ -112,8 +108,8 @@ export const passesTrailer = (line: string): boolean => {
   if (colon <= 0 || !token.test(line.slice(0, colon)) || controls.test(line)) {
     throw new Refusal(400, "a malformed trailer")
   }
-  const key = line.slice(0, colon).toLowerCase()
-  return !notInTrailers.has(key) && !isOurs(key)
+  const name = hyphenated(line.slice(0, colon).toLowerCase())
+  return !notInTrailers.has(name) && !isOurs(name)
 }
 
 /** Returns a host in lower case, without port and trailing dot. */
