@@ -279,6 +279,19 @@ layer(actors())("an export", (it) => {
     }),
   )
 
+  it.effect("replaces the oldest of the same account or Identity if there are five", () =>
+    Effect.gen(function* () {
+      const org = yield* makeOrg
+      const ada = yield* filled(org, "ada")
+      const own = yield* exported(org, ada)
+      const made: Array<string> = []
+      for (let n = 0; n < 6; n++) made.unshift(yield* exported(org))
+      const { entries } = yield* (yield* Exports).list(org, null, { limit: 10 })
+      expect(entries.map(({ id }) => id)).toEqual([...made.slice(0, 5), own])
+      expect(yield* rows((sql) => sql`select 1 from export where org_id = ${org}`)).toHaveLength(6)
+    }),
+  )
+
   it.effect("is an invalid zip after an interrupted download, and can be downloaded again", () =>
     Effect.gen(function* () {
       const org = yield* makeOrg

@@ -11,14 +11,15 @@ import { OAuthRequests } from "@svc/cluster/oauth/OAuthRequests"
 import { IdentityTokens } from "@svc/cluster/proof/IdentityTokens"
 import { SigningKeys } from "@svc/cluster/proof/SigningKeys"
 import { Writes } from "@svc/cluster/store/Database"
+import type { Initiator } from "@svc/domain/account/Initiator"
 import { judgeRights } from "@svc/domain/account/KeyRights"
 import { unlimited } from "@svc/domain/account/Scope"
 import { makeUuidV7 } from "@svc/domain/Ids"
 import type { IdentityId } from "@svc/domain/IdentityRef"
 import { isScope } from "@svc/domain/ScopeTable"
 import { expect, layer } from "@effect/vitest"
-import { Effect, Layer } from "effect"
-import { actors, makeIdentity, makeOrg } from "../harness/Actors.ts"
+import { Deferred, Effect, Fiber, Layer } from "effect"
+import { actors, makeIdentity, makeOrg, waitUntil } from "../harness/Actors.ts"
 import { newHandle } from "../harness/Client.ts"
 import { accountHolder, rows } from "../harness/Stores.ts"
 
@@ -51,6 +52,28 @@ const consent = Effect.fnUntraced(function* (org: string) {
   const session = yield* makeSession(org)
   const { id } = yield* (yield* OAuthRequests).open("client_id=oc_test", session)
   return (yield* Grants).consent(org, { id, session }, consented, choice, accountHolder)
+})
+
+/** Commits a write only when another one, which has to come afterwards, waits for it. */
+const afterwards = Effect.fnUntraced(function* (
+  write: Effect.Effect<unknown, unknown>,
+  other: Effect.Effect<unknown, unknown>,
+) {
+  const sql = yield* Writes
+  const [made, waited] = [yield* Deferred.make<void>(), yield* Deferred.make<void>()]
+  const first = sql.withTransaction(
+    Effect.andThen(write, Effect.andThen(Deferred.succeed(made, undefined), Deferred.await(waited))),
+  )
+  const writing = yield* Effect.forkChild(first)
+  yield* Deferred.await(made)
+  const second = yield* Effect.forkChild(other)
+  const locked = rows(
+    (reads) => reads`select 1 from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()`,
+  )
+  yield* waitUntil(locked, (waits) => waits.length > 0, 0)
+  yield* Deferred.succeed(waited, undefined)
+  yield* Fiber.join(writing)
+  yield* Fiber.join(second)
 })
 
 layer(world, { timeout: "60 seconds" })("A write of the store", (it) => {
@@ -155,6 +178,51 @@ layer(world, { timeout: "60 seconds" })("A write of the store", (it) => {
     }),
   )
 
+  it.effect("is not made by a credential that was revoked after its request was admitted", () =>
+    Effect.gen(function* () {
+      const [keys, devices] = [yield* ApiKeys, yield* Devices]
+      const org = yield* makeOrg
+      const makers: ReadonlyArray<readonly [by: Initiator, revoke: Effect.Effect<unknown, unknown>]> =
+        yield* Effect.gen(function* () {
+          const [key, session] = [yield* makeKey(org), yield* makeSession(org)]
+          return [
+            [{ kind: "admin_key", credentialId: key, requestId: null }, keys.revoke(org, key, accountHolder)],
+            [
+              { kind: "session", credentialId: session, requestId: null },
+              (yield* Accounts).revokeSession(org, session),
+            ],
+          ]
+        })
+      const wanted = Effect.map(makeUuidV7, (id) => ({ id, name: "late", rights, identity: null }))
+      const maker = { org: { id: org }, kind: "session", ...rights } as never
+      const other = yield* makeKey(org)
+      for (const [by, revoke] of makers) {
+        const { userCode } = yield* devices.start({ name: "laptop" }, undefined)
+        yield* afterwards(keys.create(org, yield* wanted, by), revoke)
+        for (const write of [
+          keys.create(org, yield* wanted, by),
+          keys.rotate(maker, other, yield* makeUuidV7, 0, by),
+          devices.approve(org, userCode, {}, (asked) => judgeRights(rights, asked, isScope, 0), by),
+        ])
+          expect(yield* Effect.flip(write as Effect.Effect<unknown, unknown>)).toMatchObject({
+            code: "unauthenticated",
+          })
+      }
+      const late = yield* rows((sql) => sql`select from api_key where org_id = ${org} and name in ('late', 'laptop')`)
+      expect(late.length).toBe(makers.length)
+    }),
+  )
+
+  it.effect("of a Grant ends with all sessions and apps of its account", () =>
+    Effect.gen(function* () {
+      const [accounts, grants] = [yield* Accounts, yield* Grants]
+      const org = yield* makeOrg
+      yield* afterwards(yield* consent(org), accounts.revokeSessions(org, grants.revokeAll(org, accountHolder)))
+      const left = yield* rows((sql) => sql`select from client_grant where org_id = ${org} and revoked_at is null`)
+      expect(left).toEqual([])
+    }),
+  )
+
   it.effect("is not made while the Identity is deleted", () =>
     Effect.gen(function* () {
       const [drafts, tokens, signing] = [yield* Drafts, yield* IdentityTokens, yield* SigningKeys]
@@ -162,6 +230,7 @@ layer(world, { timeout: "60 seconds" })("A write of the store", (it) => {
       const org = yield* makeOrg
       const handle = newHandle("dora")
       const { id } = yield* makeIdentity(org, handle)
+      const wanted = { id: yield* makeUuidV7, name: "ci", rights, identity: { id, handle } }
       const subject = { id: id as IdentityId, orgId: org, handle, canonical: handle } as never
       expect((yield* signing.published(handle))?.keys.length).toBeGreaterThan(0)
       expect((yield* signing.signing(subject))?.kid).toBeDefined()
@@ -170,6 +239,9 @@ layer(world, { timeout: "60 seconds" })("A write of the store", (it) => {
       expect(yield* Effect.flip(drafts.create(id as IdentityId, yield* makeUuidV7, mail))).toMatchObject({
         code: "identity_not_ready",
         agent_hint: "stop",
+      })
+      expect(yield* Effect.flip((yield* ApiKeys).create(org, wanted, accountHolder))).toMatchObject({
+        code: "identity_not_ready",
       })
       expect(yield* Effect.flip(tokens.set(subject, { audiences: "any" }, undefined, undefined))).toMatchObject({
         code: "not_found",

@@ -78,21 +78,31 @@ export const inProcess = Layer.mergeAll(
 /** Stores for tests without actors. */
 export const storesLayer = inProcess.pipe(Layer.provideMerge(foundation), Layer.orDie)
 
-/** The account holder as the initiator of changes. */
-export const accountHolder: Initiator = {
-  kind: "session",
-  credentialId: "0199d3c0-5e0f-7c4e-9b1a-3f2d6c8e4a99",
-  requestId: "req_1",
-}
+/** The session of {@link accountHolder}, and the Org to which it belongs. */
+const [holderSession, holderOrg] = [
+  "0199d3c0-5e0f-7c4e-9b1a-3f2d6c8e4a99",
+  "0199d3c0-5e0f-7c4e-9b1a-3f2d6c8e4a00",
+] as const
+
+/** The account holder as the initiator of changes. {@link makeOrg} stores the session. */
+export const accountHolder: Initiator = { kind: "session", credentialId: holderSession, requestId: "req_1" }
+
+const insertOrg = Effect.fnUntraced(function* (id: string) {
+  const sql = yield* Writes
+  const { sealed } = yield* (yield* Sealing).makeDataKey(id)
+  yield* sql`
+    insert into org (id, email, language, tos_version, tos_accepted_at, data_key, created_at)
+    values (${id}, ${`${id}@example.org`}, 'en', '1', now(), ${sealed}, now()) on conflict do nothing`
+})
 
 export const makeOrg = Effect.gen(function* () {
   const sql = yield* Writes
-  const sealing = yield* Sealing
   const id = yield* makeUuidV7
-  const { sealed } = yield* sealing.makeDataKey(id)
+  yield* insertOrg(id)
+  yield* insertOrg(holderOrg)
   yield* sql`
-    insert into org (id, email, language, tos_version, tos_accepted_at, data_key, created_at)
-    values (${id}, ${`${id}@example.org`}, 'en', '1', now(), ${sealed}, now())`
+    insert into session (id, org_id, token_hash, created_at, last_used_at, expires_at)
+    values (${holderSession}, ${holderOrg}, ${Buffer.from(holderSession)}, now(), now(), '9999-01-01') on conflict do nothing`
   return id
 })
 

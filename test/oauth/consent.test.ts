@@ -48,6 +48,13 @@ describe("Consent", () => {
     expect([answer.status, answer.text.includes("http-equiv")]).toEqual([400, false])
   })
 
+  it("names Identities of the account, or asks again", async () => {
+    for (const one of ["ada", "", crypto.randomUUID()]) {
+      const answer = await ada.browser.decide(await requested(), { ...allow, one })
+      expect([answer.status, answer.text.includes("http-equiv")], one).toEqual([400, false])
+    }
+  })
+
   it("is decided once", async () => {
     const shown = await requested()
     redirectOf(await ada.browser.decide(shown, allow))

@@ -156,9 +156,11 @@ describe("registered key", () => {
     const { handle: other, secrets } = await makeIdentity(service.base, session)
     await service.query(
       (sql) => sql`
-        insert into signing_key (identity_id, kid, origin, jwk, created_at)
-        select i.id, 'key ' || n, 'agent', '{"kty":"OKP","crv":"Ed25519","x":"AA"}', now()
-        from identity i, generate_series(1, 19) n where i.handle = ${other}`,
+        insert into signing_key (identity_id, kid, origin, jwk, registered_by, created_at)
+        select i.id, 'key ' || n, 'agent', '{"kty":"OKP","crv":"Ed25519","x":"AA"}',
+          -- The API key of the first ones does not exist any more.
+          case when n <= 5 then gen_random_uuid() end, now()
+        from identity i, generate_series(1, 24) n where i.handle = ${other}`,
     )
     const register = async () => {
       const { jwk, proof } = await ownKey("EdDSA", { subject: didOf(other) })
@@ -208,6 +210,11 @@ describe("registered key", () => {
     await call(service.base, "DELETE", `/api/keys/${made.body.api_key.id}`, { token: session })
     expect(JSON.stringify((await published("jwks.json")).body)).not.toContain(kid)
     expect(JSON.stringify((await published("did.json")).body)).not.toContain(kid)
+    // It takes no place of those that are registered, and can be registered again.
+    expect((await ask("POST", "/signing-keys", session, { jwk, proof, name: "again" })).status).toBe(201)
+    expect((await published("jwks.json")).body.keys.map((key: { kid: string }) => key.kid)).toContain(kid)
+    expect((await ask("POST", "/signing-keys", session, { jwk, proof })).body.code).toBe("conflict")
+    await ask("DELETE", `/signing-keys/${kid}`, session)
   })
 
   it("is not the key with which the service signs, which is rotated instead of removed", async () => {

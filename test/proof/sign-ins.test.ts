@@ -196,6 +196,36 @@ describe("a code", () => {
   })
 })
 
+describe("a code of an app", () => {
+  it("is exchanged while the Grant includes the Identity and the scope", async () => {
+    const { org_id } = (
+      await service.query((sql) => sql<{ org_id: string }>`select org_id from identity where id = ${id}`)
+    )[0]!
+    const grantId = crypto.randomUUID()
+    await service.query(
+      (sql) => sql`
+        insert into client_grant (id, org_id, client_id, client_name, redirect_host, redirect_hash, resource, scopes,
+          identities, created_at, expires_at)
+        values (${grantId}, ${org_id}, 'oc_app', 'App', 'app.example', ''::bytea, '', '{proof:token}', ${[id]}::uuid[], now(),
+          now() + interval '1 day')`,
+    )
+    /** Signs in as an app whose Grant is changed before the site presents the code. */
+    const signedIn = async (scopes: ReadonlyArray<string>, identities: ReadonlyArray<string> | null) => {
+      const { body } = await post(await site.login())
+      await service.query(
+        (sql) => sql`
+          with changed as (update client_grant set scopes = ${scopes}, identities = ${identities}::uuid[] where id = ${grantId})
+          update agent_sign_in set credential_kind = 'grant', credential_id = ${grantId} where id = ${body.id}`,
+      )
+      return (await open(body.redirect_url)).error
+    }
+    expect(await signedIn(["proof:token"], [id])).toBeUndefined()
+    expect(await signedIn(["proof:token"], null)).toBeUndefined()
+    expect(await signedIn(["proof:read"], [id])).toBe("invalid_grant")
+    expect(await signedIn(["proof:token"], [crypto.randomUUID()])).toBe("invalid_grant")
+  })
+})
+
 describe("the access token", () => {
   it("is good for userinfo only, and no other token is", async () => {
     const { visitor } = await signIn()

@@ -74,6 +74,28 @@ describe("identity token", () => {
     })
   })
 
+  it("is created again by a request that is repeated after a crash, with a record of its own, as a signature is", async () => {
+    for (const [path, body, action] of [
+      ["tokens", { audience }, "proof.createToken"],
+      ["signatures", { method: "GET", url: "https://shop.example/" }, "proof.createSignature"],
+    ] as const) {
+      const headers = { "idempotency-key": `crash-${path}` }
+      const target = `/api/identities/${handle}/${path}`
+      const ask = () => call(service.base, "POST", target, { token: session, body, headers })
+      const since = new Date().toISOString()
+      expect((await ask()).status).toBe(201)
+      // The process ended before it stored the response.
+      await service.query(
+        (sql) => sql`
+          update idempotency_record set status = null, headers = null, body = null, started_at = now() - interval '1 minute'
+          where key = ${headers["idempotency-key"]}`,
+      )
+      expect((await ask()).status).toBe(201)
+      const log = await call(service.base, "GET", `/api/audit?action=${action}&since=${since}`, { token: session })
+      expect(log.body.records.map(({ outcome }: { outcome: string }) => outcome)).toEqual(["allowed", "allowed"])
+    }
+  })
+
   it("is never for this service, in any spelling of its address", async () => {
     const { host } = new URL(service.base)
     for (const ours of [

@@ -72,6 +72,22 @@ describe("a Webhook", () => {
     expect(JSON.stringify(list.body)).not.toContain("whsec_")
   })
 
+  it("is one of at most 100 of an Identity, also if more are registered at the same time", async () => {
+    const { handle, identity } = await makeIdentity(service.base, session)
+    await service.query(
+      (sql) => sql`
+        insert into webhook (id, identity_id, url, event_types, created_at)
+        select uuidv7(), ${identity.id}, 'http://127.0.0.1:9/' || n, '{mail.stopped}', now() from generate_series(1, 99) n`,
+    )
+    const body = { url: "http://127.0.0.1:9/", event_types: ["mail.stopped"] }
+    const made = await Promise.all(Array.from({ length: 4 }, () => register(handle, body)))
+    expect(made.map(({ status }) => status).toSorted()).toEqual([201, 409, 409, 409])
+    expect((await register(handle, body)).body).toMatchObject({
+      code: "conflict",
+      detail: expect.stringContaining("at most 100"),
+    })
+  })
+
   it("subscribes only to Event types of an Identity, with an http(s) target", async () => {
     const { handle } = await makeIdentity(service.base, session)
     const wrong = await register(handle, { url: "https://example.org/", event_types: ["identity.deleted"] })

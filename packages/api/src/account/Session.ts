@@ -56,8 +56,7 @@ export const layer = RequestServices.group(
       revokeAll: Effect.fnUntraced(function* ({ query, headers }) {
         yield* untagged(headers["if-match"])
         const { org, by } = yield* Caller
-        if (query.apps === "end") yield* grants.revokeAll(org.id, by)
-        yield* accounts.revokeSessions(org.id)
+        yield* accounts.revokeSessions(org.id, query.apps === "end" ? grants.revokeAll(org.id, by) : Effect.void)
         yield* leave
       }),
       whoami: () =>

@@ -24,7 +24,7 @@ export const make = Effect.map(
       Effect.flatMap(RequestContext, (exchange) =>
         exchange.act === undefined
           ? change(undefined)
-          : Effect.flatMap(audit.note({ ...exchange.act(made), command: exchange.commandId }), (write) => {
+          : Effect.flatMap(audit.note({ command: exchange.commandId, ...exchange.act(made) }), (write) => {
               const note = toNote(write)
               return Effect.tap(change(note), () =>
                 Effect.sync(() => {

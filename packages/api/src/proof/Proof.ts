@@ -6,7 +6,13 @@ import { fallsShort } from "@svc/domain/account/KeyRights"
 import { makeUuidV7 } from "@svc/domain/Ids"
 import { isOurs, ProofSettings, tokenSeconds } from "@svc/domain/proof/IdentityToken"
 import { IdentityTokens } from "@svc/cluster/proof/IdentityTokens"
-import { AlgorithmUnsupported, AudienceNotAllowed, ScopeExceeds, InvalidRequest } from "@svc/domain/problems/Problem"
+import {
+  AlgorithmUnsupported,
+  AudienceNotAllowed,
+  ScopeExceeds,
+  InvalidRequest,
+  NotFound,
+} from "@svc/domain/problems/Problem"
 import * as Possession from "@svc/cluster/proof/Possession"
 import { RequestSignatures, targetOf } from "@svc/cluster/proof/RequestSignatures"
 import { Verifications } from "@svc/cluster/proof/Verifications"
@@ -57,7 +63,8 @@ export const layer = RequestServices.group(
           actor.AddSigningKey({ org_id: subject.orgId, ...key, name: payload.name ?? null, registered_by }, by),
         )
         const { keys } = yield* keysOf(subject)
-        return keys.find(({ kid }) => kid === key.kid)!
+        const registered = keys.find(({ kid }) => kid === key.kid)
+        return registered ?? (yield* new NotFound({ detail: "The key was withdrawn during the request." }))
       }),
       removeKey: Effect.fnUntraced(function* ({ params, headers }) {
         yield* untagged(headers["if-match"])

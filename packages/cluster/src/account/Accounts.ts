@@ -210,10 +210,14 @@ const make = (settings: AccountSettings) =>
               : Effect.sync(() => feed.announce({ org })),
           ),
         ),
-      revokeSessions: (org: string) =>
+      /**
+       * Revokes all sessions, and runs `also` in the same transaction. What a session is about to create, such as a Grant, is
+       * created before `also` runs, or not at all.
+       */
+      revokeSessions: <E = never, R = never>(org: string, also: Effect.Effect<void, E, R> = Effect.void) =>
         orUnavailable(
           Effect.andThen(
-            sql`delete from session where org_id = ${org}`,
+            sql.withTransaction(Effect.andThen(sql`delete from session where org_id = ${org}`, also)),
             Effect.sync(() => feed.announce({ org })),
           ),
         ),

@@ -6,6 +6,8 @@ import type { CallerInfo } from "@svc/domain/account/Authorization"
 import { type KeyRights, renewed, keysAtMost } from "@svc/domain/account/KeyRights"
 import { networksOf } from "@svc/domain/account/Networks"
 import { scopesOf } from "@svc/domain/account/Scope"
+import type { IdentityStatus } from "@svc/domain/IdentityRef"
+import { notReady } from "@svc/domain/identity/NotReady"
 import type { PageRequest } from "@svc/domain/Paging"
 import type { Initiator } from "@svc/domain/account/Initiator"
 import { Conflict, KeyReplaced, NotFound, AccountDeleting, KeyQuotaExhausted } from "@svc/domain/problems/Problem"
@@ -13,6 +15,7 @@ import { Clock, Context, Effect, Layer } from "effect"
 import type { AuditNote } from "../actor/Write.ts"
 import { auditWriteWith } from "../audit/AuditWrite.ts"
 import { keyColumns, type KeyRow, keyView } from "../credentials/KeyView.ts"
+import { assertValid } from "../credentials/CredentialLock.ts"
 import { mint, mintKey, type NewKey, revokeKeys } from "../credentials/CredentialMint.ts"
 import { instant, raiseForOrg } from "../events/Raise.ts"
 import { ChangeFeed } from "../feed/ChangeFeed.ts"
@@ -30,13 +33,19 @@ interface Wanted {
   readonly identity: NewKey["identity"]
 }
 
-/**
- * Checks the quota of active keys in the transaction that creates a key. The keys of an Org are created one after
- * another, so that the count is exact. The first keys of Identities, which sagas create, are never rejected.
- */
-export const roomForKey = Effect.fnUntraced(function* (sql: Sql, org: string, at: Date) {
+/** Locks the Org for the transaction, before its keys: two keys that rotate each other must not wait for each other. */
+const lockOrg = Effect.fnUntraced(function* (sql: Sql, org: string) {
   const [row] = yield* sql`select 1 from org where id = ${org} and status = 'active' for no key update`
   if (row === undefined) return yield* new AccountDeleting({ detail: "The account is being deleted." })
+})
+
+/**
+ * Checks the creator and the quota of active keys in the transaction that creates a key. The keys of an Org are created one
+ * after another, so that the count is exact. The first keys of Identities, which sagas create, are never rejected.
+ */
+export const roomForKey = Effect.fnUntraced(function* (sql: Sql, org: string, by: Initiator, at: Date) {
+  yield* lockOrg(sql, org)
+  yield* assertValid(sql, by, at)
   const [live] = yield* sql<{ n: number }>`
     select count(*)::int as n from api_key
     where org_id = ${org} and revoked_at is null and (expires_at is null or expires_at > ${at})`
@@ -107,7 +116,13 @@ const make = Effect.gen(function* () {
     create: Effect.fn("ApiKeys.create")(
       function* (org: string, wanted: Wanted, by: Initiator, note?: AuditNote) {
         const at = new Date(yield* Clock.currentTimeMillis)
-        yield* roomForKey(writes, org, at)
+        yield* roomForKey(writes, org, by, at)
+        if (wanted.identity !== null) {
+          const [identity] = yield* writes<{ status: IdentityStatus }>`
+            select status from identity where id = ${wanted.identity.id} and org_id = ${org} for share`
+          if (identity === undefined) return yield* new NotFound({ detail: "The Identity does not exist." })
+          if (identity.status !== "ready") return yield* notReady(identity.status)
+        }
         return yield* inserted(org, wanted, at, by, note)
       },
       (write, org) => Effect.tap(writes.withTransaction(write), () => Effect.sync(() => feed.announce({ org }))),
@@ -128,6 +143,7 @@ const make = Effect.gen(function* () {
         const org = maker.org.id
         const now = yield* Clock.currentTimeMillis
         const at = new Date(now)
+        yield* lockOrg(writes, org)
         const [row] = yield* writes<KeyRow & { handle: string | null }>`
           select ${columns}, (select handle from identity i where i.id = k.identity_id) as handle
           from api_key k where id = ${former} and org_id = ${org} and revoked_at is null for update`
@@ -155,7 +171,7 @@ const make = Effect.gen(function* () {
             now,
           ),
         )
-        yield* roomForKey(writes, org, at)
+        yield* roomForKey(writes, org, by, at)
         const identity =
           row.identity_id === null || row.handle === null ? null : { id: row.identity_id, handle: row.handle }
         const made = yield* inserted(org, { id, name: row.name, rights, identity }, at, by, note)

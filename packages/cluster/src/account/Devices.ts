@@ -187,7 +187,7 @@ const make = Effect.gen(function* () {
           where d.user_code = ${letters} and d.status = 'pending' and d.expires_at > ${at}
           for update of d`
         if (device === undefined) return yield* settled(userCode)
-        yield* roomForKey(sql, org, at)
+        yield* roomForKey(sql, org, by, at)
         const rights = yield* Effect.fromResult(Result.flatMap(within(device, given), judge))
         const key = mint("admin_key")
         const keyId = yield* makeUuidV7

@@ -7,6 +7,7 @@ import type { Initiator } from "@svc/domain/account/Initiator"
 import { networksText } from "@svc/domain/account/KeyRights"
 import { canonical } from "@svc/domain/handles/Handle"
 import { makeUuidV7 } from "@svc/domain/Ids"
+import { Uuid } from "@svc/domain/IdSchemas"
 import type { Grant, GrantPatch } from "@svc/domain/oauth/Grant"
 import { makeOAuthToken } from "@svc/domain/account/Token"
 import { hostOf } from "@svc/domain/oauth/Redirect"
@@ -26,6 +27,8 @@ import { Timing } from "../Timing.ts"
 import { endGrants } from "../credentials/GrantRevocation.ts"
 import { redirectHash } from "./GrantTokens.ts"
 import type { OAuthClient } from "./OAuthClients.ts"
+
+const isUuid = Schema.is(Uuid)
 
 /** Maximum number of active Grants of an account. */
 const grantsAtMost = 50
@@ -179,6 +182,7 @@ const make = Effect.gen(function* () {
             delete from oauth_request where id = ${request.id} and session_id = ${request.session} and expires_at > now() returning 1`
           if (closed.length === 0) return yield* refuse("gone")
           const wanted = [...new Set(choice.identities ?? [])]
+          if (!wanted.every(isUuid)) return yield* refuse("identities")
           const [found] = yield* sql<{ own: number; others: number }>`
             select (select count(*)::int from identity where org_id = ${org} and id = any(${wanted}::uuid[])) as own,
                    (select count(*)::int from client_grant where org_id = ${org} and revoked_at is null and expires_at > now()

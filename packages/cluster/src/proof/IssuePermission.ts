@@ -10,6 +10,7 @@ import { Effect } from "effect"
 import type { Statement } from "effect/sql"
 import type { AuditNote } from "../actor/Write.ts"
 import { auditWrite } from "../audit/AuditWrite.ts"
+import { lockOf } from "../credentials/CredentialLock.ts"
 import { orUnavailable, type Sql } from "../store/Database.ts"
 
 export interface ProofSubject {
@@ -18,23 +19,14 @@ export interface ProofSubject {
   readonly handle: string
 }
 
+/** The scope of everything that is handed out here. */
+const scope = "proof:token"
+
 export type Credential = Pick<CallerInfo, "kind" | "credentialId" | "expiresAt" | "grant">
 
 /** Returns when something ends that must not outlive its credential, in seconds. */
 export const endOf = (issuedAt: number, seconds: number, { expiresAt }: Credential): number =>
   Math.min(issuedAt + seconds, Math.floor((expiresAt?.getTime() ?? Infinity) / 1000))
-
-/** Returns the CTE `credential`: has a row, locked for the statement, while the credential is valid. */
-const credentialOf = (sql: Sql, { kind, credentialId }: Credential, at: Date): Statement.Fragment =>
-  kind === "session"
-    ? sql`credential as (select from session where id = ${credentialId}::uuid for share)`
-    : kind === "grant"
-      ? sql`credential as (
-          select from client_grant where id = ${credentialId}::uuid and revoked_at is null and expires_at > ${at}::timestamptz
-          for share)`
-      : sql`credential as (
-          select from api_key where id = ${credentialId}::uuid and revoked_at is null
-            and (expires_at is null or expires_at > ${at}::timestamptz) for share)`
 
 /** CTEs of the caller's own. */
 interface Statements {
@@ -66,7 +58,7 @@ export const permitted = Effect.fnUntraced(function* (
   { before = sql``, after = sql`` }: Statements = {},
 ) {
   const [row] = yield* orUnavailable(sql<Standing>`
-    with ${credentialOf(sql, caller, new Date(at))},
+    with credential as (${lockOf(sql, caller, new Date(at), { identityId: subject.id, scope })}),
     standing as materialized (
       select i.status, m.stopped_at is not null as stopped
       from identity i join org o on o.id = i.org_id join mailbox m on m.identity_id = i.id
@@ -83,7 +75,7 @@ export const permitted = Effect.fnUntraced(function* (
     select judged.*, exists (select from on_record) as issued from judged`)
   if (row === undefined) return yield* new NotFound({ detail: "The Identity does not exist." })
   if (row.status !== "ready") return yield* notReady(row.status)
-  if (!row.valid) return yield* new Unauthenticated({ detail: "The credential is not valid any more." })
+  if (!row.valid) return yield* new Unauthenticated({ detail: "The credential was revoked or narrowed." })
   if (row.stopped) return yield* new MailPaused({ detail: "The Identity is stopped, so nothing is signed for it." })
   if (!row.met) return false
   if (!row.issued) return yield* Effect.die("a proof was not recorded")

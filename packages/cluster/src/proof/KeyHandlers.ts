@@ -9,7 +9,7 @@ import { auditWriteWith } from "../audit/AuditWrite.ts"
 import { raise } from "../events/Raise.ts"
 import type { Sealing } from "../sealing/Sealing.ts"
 import { Timing } from "../Timing.ts"
-import { generate, insertPair, opened } from "./SigningKeys.ts"
+import { generate, insertPair, opened, published } from "./SigningKeys.ts"
 import { signDirectory } from "./WebBotAuth.ts"
 
 /** The part of the actor's memory with the opened key, which signs cards. */
@@ -83,9 +83,10 @@ interface NewKey extends Tenant {
 
 const add = Effect.fnUntraced(function* (write: Write, { kid, jwk, name, registered_by }: NewKey) {
   const { sql, identity, at } = write
+  const isPublished = published(sql, at)
   const [found] = yield* sql<{ known: boolean; registered: number }>`
     select coalesce(bool_or(kid = ${kid}), false) as known, count(*) filter (where origin = 'agent')::int as registered
-    from signing_key where identity_id = ${identity.id}`
+    from signing_key k where k.identity_id = ${identity.id} and ${isPublished}`
   if (found!.known) return yield* new Conflict({ detail: "The Identity already has this key." })
   if (found!.registered >= registeredAtMost) {
     return yield* new Conflict({
@@ -94,11 +95,20 @@ const add = Effect.fnUntraced(function* (write: Write, { kid, jwk, name, registe
   }
   yield* commit(
     write,
-    sql`added as (
-      insert into signing_key (identity_id, kid, origin, jwk, name, registered_by, created_at)
+    sql`
+    -- Keys whose API key has ended are not listed, so nobody could remove them.
+    withdrawn as (
+      delete from signing_key k where k.identity_id = ${identity.id} and k.origin = 'agent' and k.kid <> ${kid}::text
+        and not (${isPublished}) and exists (select from fence)
+    ),
+    added as (
+      insert into signing_key as k (identity_id, kid, origin, jwk, name, registered_by, created_at)
       select ${identity.id}::uuid, ${kid}::text, 'agent', ${JSON.stringify(jwk)}::jsonb, ${name}::text,
              ${registered_by}::uuid, ${at}::timestamptz
       from fence
+      on conflict (identity_id, kid) do update
+      set name = excluded.name, registered_by = excluded.registered_by, created_at = excluded.created_at
+      where k.origin = 'agent'
       returning kid
     ),
     ${raise(write, "added", "signing_key.added", { kid, name })}

@@ -86,7 +86,7 @@ export const opened = (
  * Returns the SQL condition that a key `k` is published: not rotated too long ago, and the API key that registered it is
  * still valid.
  */
-const published = (sql: Sql, now: Date): Statement.Fragment => sql`
+export const published = (sql: Sql, now: Date): Statement.Fragment => sql`
   (k.published_until is null or k.published_until > ${now}::timestamptz)
   and (k.registered_by is null or exists (
     select from api_key a where a.id = k.registered_by and a.revoked_at is null

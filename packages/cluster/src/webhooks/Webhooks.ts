@@ -2,7 +2,7 @@
 import { type IfVersion, matches } from "@svc/domain/Precondition"
 import { Conflict, NotFound, PreconditionFailed, WebhookMismatch } from "@svc/domain/problems/Problem"
 import { testEventType } from "@svc/domain/events/Event"
-import { adopts, type WebhookPatch } from "@svc/domain/webhooks/Webhook"
+import { adopts, type WebhookPatch, webhooksAtMost } from "@svc/domain/webhooks/Webhook"
 import { Effect } from "effect"
 import { type ActorHandlers, once } from "../actor/ActorHandlers.ts"
 import { commit, FenceLost, type Write } from "../actor/Write.ts"
@@ -39,6 +39,11 @@ interface NewWebhook extends ForWebhook {
 /** Registers a Webhook. Returns the signing secret of the Identity, which is created with the first Webhook. */
 const register = Effect.fnUntraced(function* (write: Write, webhook: NewWebhook, sealing: Sealing["Service"]) {
   const { sql, identity, at, by } = write
+  const [others] = yield* sql<{ many: number }>`
+    select count(*)::int as many from webhook where identity_id = ${identity.id} and id <> ${webhook.webhook_id}`
+  if (others!.many >= webhooksAtMost) {
+    return yield* new Conflict({ detail: `An Identity has at most ${webhooksAtMost} Webhooks. Remove one first.` })
+  }
   const secret = yield* SigningSecrets.currentOrNew(write, sealing)
   const row = yield* commit<{ created_at: Date }>(
     write,

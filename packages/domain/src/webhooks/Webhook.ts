@@ -10,6 +10,9 @@ const Subscription = Schema.NonEmptyArray(Schema.Union([IdentityEventType, Schem
   Schema.isMaxLength(32),
 )
 
+/** Maximum number of Webhooks of an Identity. Each Event queues a delivery for each of them. */
+export const webhooksAtMost = 100
+
 /** Why a Webhook delivers nothing: its creator was revoked, has expired, or may read none of its Events any more. */
 const StoppedReason = Schema.Literals(["creator_revoked", "creator_expired", "creator_narrowed"])
 

@@ -55,7 +55,7 @@ export class WebhookApi extends HttpApiGroup.make("webhooks")
         Schema.Struct({ ...Webhook.fields, signing_secret: Schema.String }).pipe(HttpApiSchema.status(201)),
         located,
       ),
-      error: [NotFound, IdentityNotReady, ScopeMissing, WebhookTargetRefused, Unavailable],
+      error: [NotFound, IdentityNotReady, Conflict, ScopeMissing, WebhookTargetRefused, Unavailable],
     })
       .pipe(onIdentity("any"))
       .annotate(OpenApi.Summary, "Register a Webhook")

@@ -15,7 +15,7 @@ const RegisterWebhook = Rpc.make("RegisterWebhook", {
     description: Schema.NullOr(Schema.String),
   },
   success: Schema.Struct({ signing_secret: Schema.String, created_at: Schema.Date }),
-  error: failures(NotFound, IdentityNotReady),
+  error: failures(NotFound, IdentityNotReady, Conflict),
 })
 
 const PatchWebhook = Rpc.make("PatchWebhook", {

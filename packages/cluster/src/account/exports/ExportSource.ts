@@ -3,7 +3,7 @@
  * An interrupted export starts over.
  */
 import { system } from "@svc/domain/account/Initiator"
-import { Cause, Effect, FiberSet } from "effect"
+import { Cause, Clock, Effect, FiberSet } from "effect"
 import type { Ownership } from "../../actor/Ownership.ts"
 import { commit, type Fenced } from "../../actor/Write.ts"
 import type { Sealing } from "../../sealing/Sealing.ts"
@@ -39,7 +39,7 @@ export const source: Source<OwnedOrg, Needs, Ownership<OwnedOrg | undefined>> = 
   overdue: (sql, late, atMost) =>
     Effect.map(
       sql<{ org_id: string }>`
-        select org_id from export where status in ('queued', 'running') and created_at <= ${late}
+        select org_id from export where status in ('queued', 'running') and created_at <= ${late} and expires_at > ${late}
         group by org_id order by min(created_at) limit ${atMost}`,
       (rows) => rows.map(({ org_id }) => org_id),
     ),
@@ -50,9 +50,8 @@ export const source: Source<OwnedOrg, Needs, Ownership<OwnedOrg | undefined>> = 
     const run = yield* FiberSet.make<void, unknown>()
     let busy = false
 
-    const collect = Effect.fn("Collecting.collect")(function* (org: OwnedOrg, { id, identityId, canonical }: Waiting) {
-      // Deletes the pieces of an earlier attempt.
-      yield* Effect.repeat(
+    const removePieces = (id: string) =>
+      Effect.repeat(
         ownership.write(system, (write) =>
           commit<{ n: number }>(
             write,
@@ -66,6 +65,21 @@ export const source: Source<OwnedOrg, Needs, Ownership<OwnedOrg | undefined>> = 
         ),
         { while: ({ n }) => n === batch },
       )
+
+    /** Removes exports that have expired, so that those of one Org do not fill the store. */
+    const removeExpired = Effect.fnUntraced(function* (org: string, at: Date) {
+      const expired = yield* sql<{ id: string }>`select id from export where org_id = ${org} and expires_at <= ${at}`
+      for (const { id } of expired) {
+        yield* removePieces(id)
+        yield* ownership.write(system, (write) =>
+          commit(write, write.sql`gone as (delete from export where id = ${id} and exists (select from fence))`),
+        )
+      }
+    })
+
+    const collect = Effect.fn("Collecting.collect")(function* (org: OwnedOrg, { id, identityId, canonical }: Waiting) {
+      // Those of an earlier attempt.
+      yield* removePieces(id)
       yield* ownership.write(system, (write) => setStatus(write, id, "running", null))
       const pieces = yield* Pieces.make(ownership, org, { id, identityId })
       yield* (yield* ExportContents).write(org.id, canonical, pieces)
@@ -92,12 +106,14 @@ export const source: Source<OwnedOrg, Needs, Ownership<OwnedOrg | undefined>> = 
     return {
       dispatch: Effect.fnUntraced(function* (org, changed) {
         if (busy) return false
+        const at = new Date(yield* Clock.currentTimeMillis)
         const waiting = yield* sql<Waiting>`
           select e.id, e.identity_id as "identityId", i.canonical from export e left join identity i on i.id = e.identity_id
-          where e.org_id = ${org.id} and e.status in ('queued', 'running') order by e.id`
+          where e.org_id = ${org.id} and e.status in ('queued', 'running') and e.expires_at > ${at} order by e.id`
         if (waiting.length === 0) return false
         busy = true
-        yield* Effect.forEach(waiting, (one) => collectOrFail(org, one), { discard: true }).pipe(
+        yield* Effect.ignore(removeExpired(org.id, at)).pipe(
+          Effect.andThen(Effect.forEach(waiting, (one) => collectOrFail(org, one), { discard: true })),
           Effect.ignore,
           Effect.ensuring(
             Effect.suspend(() => {

@@ -26,7 +26,13 @@ interface Row {
   readonly expires_at: Date
 }
 
-/** Requests an export; repeating the command returns the same export. */
+/** Number of exports that are stored of an account, and of each Identity: each contains a copy of the mail. */
+const keptAtMost = 5
+
+/**
+ * Requests an export; repeating the command returns the same export. The oldest one expires if there would be too many; the
+ * actor removes it before it collects the new one.
+ */
 export const begin = (
   write: Fenced,
   org: string,
@@ -42,6 +48,13 @@ export const begin = (
                ${new Date(at.getTime() + Timing.exportMillis)}::timestamptz
         from org where id = ${org} and status = 'active' and exists (select from fence)
         on conflict (id) do nothing
+      ),
+      surplus as (
+        update export set expires_at = ${at}::timestamptz where exists (select from fence) and id in (
+          select id from export
+          where org_id = ${org} and identity_id is not distinct from ${request.identity_id}::uuid
+            and id <> ${request.export_id}::uuid and expires_at > ${at}::timestamptz
+          order by id desc offset ${keptAtMost - 1})
       )`,
     ),
   )
