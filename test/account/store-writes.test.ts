@@ -182,17 +182,11 @@ layer(world, { timeout: "60 seconds" })("A write of the store", (it) => {
     Effect.gen(function* () {
       const [keys, devices] = [yield* ApiKeys, yield* Devices]
       const org = yield* makeOrg
-      const makers: ReadonlyArray<readonly [by: Initiator, revoke: Effect.Effect<unknown, unknown>]> =
-        yield* Effect.gen(function* () {
-          const [key, session] = [yield* makeKey(org), yield* makeSession(org)]
-          return [
-            [{ kind: "admin_key", credentialId: key, requestId: null }, keys.revoke(org, key, accountHolder)],
-            [
-              { kind: "session", credentialId: session, requestId: null },
-              (yield* Accounts).revokeSession(org, session),
-            ],
-          ]
-        })
+      const [key, session] = [yield* makeKey(org), yield* makeSession(org)]
+      const makers: ReadonlyArray<readonly [by: Initiator, revoke: Effect.Effect<unknown, unknown>]> = [
+        [{ kind: "admin_key", credentialId: key, requestId: null }, keys.revoke(org, key, accountHolder)],
+        [{ kind: "session", credentialId: session, requestId: null }, (yield* Accounts).revokeSession(org, session)],
+      ]
       const wanted = Effect.map(makeUuidV7, (id) => ({ id, name: "late", rights, identity: null }))
       const maker = { org: { id: org }, kind: "session", ...rights } as never
       const other = yield* makeKey(org)

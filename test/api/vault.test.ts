@@ -20,6 +20,43 @@ const value = (name: string, token = session, query = "") =>
   call(service.base, "GET", `/api/vault/secrets/${name}/value${query}`, { token })
 
 describe("Secret", () => {
+  it("is written once by a request that is repeated after a crash, whatever its condition", async () => {
+    const crashed = (key: string) =>
+      service.query(
+        (sql) => sql`
+          update idempotency_record set status = null, headers = null, body = null, started_at = now() - interval '1 minute'
+          where key = ${key}`,
+      )
+    const restore = (headers: Record<string, string>) =>
+      call(service.base, "POST", "/api/vault/secrets/crash/restore", { token: session, body: { version: 1 }, headers })
+    let etag = ""
+    for (const [status, version, write] of [
+      [
+        201,
+        1,
+        (key: string) => put("crash", { value: "1" }, session, "", { "if-none-match": "*", "idempotency-key": key }),
+      ],
+      [
+        200,
+        2,
+        (key: string) => put("crash", { value: "2" }, session, "", { "if-match": etag, "idempotency-key": key }),
+      ],
+      [200, 3, (key: string) => put("crash", { value: "3" }, session, "", { "idempotency-key": key })],
+      [200, 4, (key: string) => restore({ "if-match": etag, "idempotency-key": key })],
+    ] as const) {
+      const key = `crash-${version}`
+      const first = await write(key)
+      expect([first.status, first.body.version]).toEqual([status, version])
+      const now = first.headers.get("etag")!
+      await crashed(key)
+      const again = await write(key)
+      expect([again.status, again.body, again.headers.get("etag")]).toEqual([status, first.body, now])
+      etag = now
+    }
+    expect((await value("crash")).body).toMatchObject({ value: "1", version: 4 })
+    await call(service.base, "DELETE", "/api/vault/secrets/crash", { token: session })
+  })
+
   it("is created, replaced, read and removed, and keeps its description if none is given", async () => {
     const made = await put("db.pass", { value: "one", description: "the database" })
     expect(made.status).toBe(201)

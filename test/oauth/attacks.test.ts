@@ -54,6 +54,17 @@ describe("Redirect address", () => {
     expect((await registerClient(service.base, many)).body["error"]).toBe("invalid_redirect_uri")
   })
 
+  it("is short, since anybody may register", async () => {
+    const of = (lengths: ReadonlyArray<number>) =>
+      lengths.map((length, n) => `https://example.org/${n}`.padEnd(length, "x"))
+    expect((await registerClient(service.base, of([1900, 1900, 1200]))).status).toBe(201)
+    const { body } = await registerClient(service.base, of([1900, 1900, 1201]))
+    expect(body).toMatchObject({
+      error: "invalid_redirect_uri",
+      error_description: expect.stringContaining("5000 characters"),
+    })
+  })
+
   it.each([
     ["https://app.example:8443/cb", "https://app.example/cb"],
     ["https://app.example/other", "https://app.example/cb"],

@@ -6,6 +6,7 @@ import { Context, Effect, Layer } from "effect"
 import { TestClock } from "effect/testing"
 import { FlattenedSign, SignJWT, type JWTHeaderParameters } from "jose"
 import { describe } from "vitest"
+import { eventually } from "../harness/Eventually.ts"
 import { agentKey, foreignSites, ok } from "./ForeignSites.ts"
 
 const [agent, other] = [await agentKey(), await agentKey()]
@@ -16,7 +17,7 @@ const setUp = Effect.gen(function* () {
   const sites = foreignSites()
   const context = yield* Layer.build(Verifications.layer.pipe(Layer.provide(sites.layer)))
   const { verify } = Context.get(context, Verifications)
-  return { sites, verify: (proof: Parameters<typeof verify>[0]) => verify(proof, "reader") }
+  return { sites, verify: (proof: Parameters<typeof verify>[0], reader = "reader") => verify(proof, reader) }
 })
 
 describe("A token of another issuer", () => {
@@ -41,6 +42,31 @@ describe("A token of another issuer", () => {
       sites.answer(keys)(() => ok(set ?? { keys: [agent.jwk] }))
       return yield* verify({ token, ...(audience === undefined ? {} : { audience }) })
     })
+
+  it.effect("waits for four others of its account at most, and not for those of other accounts", () =>
+    Effect.gen(function* () {
+      const { sites, verify } = yield* setUp
+      sites.otherwise(() => "silence")
+      const begin = Effect.fnUntraced(function* (iss: string, reader: string) {
+        const sign = new SignJWT({ iss, sub: "agent" }).setProtectedHeader({ alg: "EdDSA" }).sign(agent.privateKey)
+        const token = yield* Effect.promise(() => sign)
+        yield* Effect.forkChild(verify({ token }, reader), { startImmediately: true })
+      })
+      for (let n = 0; n < 6; n++) yield* begin(`https://slow${n}.example`, "hostile")
+      yield* begin("https://other.example", "honest")
+      // The library is loaded asynchronously.
+      yield* Effect.promise(() =>
+        eventually(
+          () => Promise.resolve(sites.asked.length),
+          (many) => many >= 5,
+        ),
+      )
+      yield* TestClock.adjust(0)
+      const { asked } = sites
+      expect(asked.filter((address) => address.includes("slow"))).toHaveLength(4)
+      expect(asked.some((address) => address.includes("other"))).toBe(true)
+    }),
+  )
 
   it.effect("proves its subject with the key that its header names, until it expires", () =>
     Effect.gen(function* () {

@@ -52,6 +52,32 @@ layer(Layer.provideMerge(Vault.layer, actors()))("secrets", (it) => {
     }),
   )
 
+  it.effect("are at most 1,000 of a namespace, also if several are created at the same time", () =>
+    Effect.gen(function* () {
+      const { org, own, put, sql, vault } = yield* prepared
+      yield* put("token", "kept")
+      yield* Effect.flatMap(
+        Unhurried,
+        (sql) => sql`
+          insert into vault_secret
+          select (jsonb_populate_record(s, to_jsonb(s) || jsonb_build_object('id', uuidv7(), 'name', 'n' || n))).*
+          from vault_secret s, generate_series(1, 997) n where s.org_id = ${org}`,
+      )
+      const vaults = [vault, yield* another]
+      const created = yield* Effect.forEach(
+        range(8),
+        (n) => Effect.exit(vaults[n % 2]!.put(own, `new-${n}`, { value: "x" }, always)),
+        all,
+      )
+      expect(created.filter(Exit.isSuccess)).toHaveLength(2)
+      expect(yield* sql`select 1 from vault_secret where org_id = ${org}`).toHaveLength(1000)
+      expect(yield* Effect.flip(put("one-more", "x"))).toMatchObject({ code: "conflict" })
+      yield* put("token", "changed")
+      const { id } = yield* makeIdentity(org, newHandle("elsewhere"))
+      yield* vault.put({ org, identity: id as IdentityId }, "token", { value: "x" }, always)
+    }),
+  )
+
   it.effect("are not written while their account is deleted", () =>
     Effect.gen(function* () {
       const { org, put, sql } = yield* prepared

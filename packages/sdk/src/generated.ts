@@ -613,7 +613,7 @@ export interface Calls {
     readonly list: { readonly input: { /** @minLength 3 @maxLength 64 @pattern ^@?[A-Za-z0-9-]+$ */ readonly identity?: string; /** @minimum 1 @maximum 200 */ readonly limit?: number; /** @maxLength 1000 */ readonly cursor?: string }; readonly output: { readonly secrets: ReadonlyArray<Secret>; readonly next_cursor: string | null } }
     /** Read the value of a secret. Problems: secret_name_invalid. */
     readonly value: { readonly input: { /** @maxLength 128 @pattern ^[a-z0-9][a-z0-9._-]{0,127}$ */ readonly name: string; /** @minLength 3 @maxLength 64 @pattern ^@?[A-Za-z0-9-]+$ */ readonly identity?: string; /** @minimum 1 @maximum 2147483647 */ readonly version?: number }; readonly output: SecretValue }
-    /** Create or replace a secret. Problems: identity_not_ready, payload_too_large, precondition_failed, secret_name_invalid, unsupported_media_type. */
+    /** Create or replace a secret. Problems: conflict, identity_not_ready, payload_too_large, precondition_failed, secret_name_invalid, unsupported_media_type. */
     readonly put: { readonly input: { /** @maxLength 128 @pattern ^[a-z0-9][a-z0-9._-]{0,127}$ */ readonly name: string; /** @minLength 3 @maxLength 64 @pattern ^@?[A-Za-z0-9-]+$ */ readonly identity?: string; readonly value: string; /** @maxLength 500 */ readonly description?: string | null }; readonly output: Secret }
     /** Delete a secret and all its versions. Problems: precondition_failed, secret_name_invalid. */
     readonly remove: { readonly input: { /** @maxLength 128 @pattern ^[a-z0-9][a-z0-9._-]{0,127}$ */ readonly name: string; /** @minLength 3 @maxLength 64 @pattern ^@?[A-Za-z0-9-]+$ */ readonly identity?: string }; readonly output: void }

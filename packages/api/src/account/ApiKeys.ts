@@ -58,7 +58,8 @@ export const layer = RequestServices.group(
         const { entries, next_cursor } = yield* keys.list((yield* Caller).org.id, wholeList(query))
         return { api_keys: entries, next_cursor }
       }),
-      create: ({ payload }) => create(payload, null),
+      // An Admin Key has no Identity that could be unready.
+      create: ({ payload }) => Effect.catchTag(create(payload, null), "identity_not_ready", Effect.die),
       createForIdentity: Effect.fnUntraced(function* ({ payload }) {
         const { id, handle, status } = yield* Subject
         // The saga would mistake this key for the one that it has to create.

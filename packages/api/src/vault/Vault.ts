@@ -10,6 +10,7 @@ import { HttpServerResponse } from "effect/http"
 import { HttpApiSchema } from "effect/http-api"
 import * as AuditNotes from "../audit/AuditNotes.ts"
 import * as RequestServices from "../http/RequestServices.ts"
+import { RequestContext } from "../RequestContext.ts"
 
 const locationOf = (name: string, identity: string | undefined) =>
   `/api/vault/secrets/${name}/value${identity === undefined ? "" : `?identity=${encodeURIComponent(identity)}`}`
@@ -47,12 +48,15 @@ export const layer = RequestServices.group(
           return yield* new PreconditionFailed({ detail: "The only valid If-None-Match of a write is *." })
         }
         const to = yield* namespace
+        const exchange = yield* RequestContext
         const condition = {
           ifVersion: ifMatch(headers["if-match"]),
           ifPresent: headers["if-match"] !== undefined,
           ifAbsent: absent !== undefined,
         }
-        const { secret, created } = yield* noting((note) => vault.put(to, params.name, payload, condition, note))
+        const { secret, created } = yield* noting((note) =>
+          vault.put(to, params.name, payload, condition, note, exchange.commandId),
+        )
         const etag = tagOf(secret.version)
         return created
           ? HttpServerResponse.jsonUnsafe(secret, {
@@ -71,8 +75,11 @@ export const layer = RequestServices.group(
       }),
       restore: Effect.fnUntraced(function* ({ params, headers, payload }) {
         const to = yield* namespace
+        const exchange = yield* RequestContext
         const condition = ifMatch(headers["if-match"])
-        const secret = yield* noting((note) => vault.restore(to, params.name, payload.version, condition, note))
+        const secret = yield* noting((note) =>
+          vault.restore(to, params.name, payload.version, condition, note, exchange.commandId),
+        )
         return HttpApiSchema.withHeaders({ body: secret, headers: { etag: tagOf(secret.version) } })
       }),
     })

@@ -13,6 +13,8 @@ const bytesAtMost = 5 * 1024
 const documentsAtMost = 1_000
 /** Documents that are read at the same time. */
 const readsAtMost = 16
+/** Documents that one reader, such as an account, waits for at the same time. Its further calls wait for these. */
+const perReader = 4
 
 /** The document cannot be read. */
 export class DocumentUnreadable extends Schema.TaggedError<DocumentUnreadable>()("DocumentUnreadable", {
@@ -69,6 +71,22 @@ export const make = Effect.gen(function* () {
     }),
   })
 
+  const readers = new Map<string, { readonly places: Semaphore.Semaphore; calls: number }>()
+  /** Gives the reader places of its own, so that slow hosts that it names do not delay the others. */
+  const within = <A, E>(reader: string, get: Effect.Effect<A, E>) =>
+    Effect.suspend(() => {
+      const own = readers.get(reader) ?? { places: Semaphore.makeUnsafe(perReader), calls: 0 }
+      own.calls++
+      readers.set(reader, own)
+      const left = Effect.sync(() => {
+        if (--own.calls === 0) readers.delete(reader)
+      })
+      return Effect.ensuring(own.places.withPermits(1)(get), left)
+    })
+
   /** Returns the JSON object at an address. */
-  return (address: string) => Effect.map(Cache.get(documents, address), ({ json }) => json)
+  return (address: string, reader?: string) => {
+    const document = Effect.map(Cache.get(documents, address), ({ json }) => json)
+    return reader === undefined ? document : within(reader, document)
+  }
 })

@@ -43,8 +43,8 @@ const make = Effect.gen(function* () {
   const schemes = book.environment === "development" ? ["https:", "http:"] : ["https:"]
 
   const read = yield* ForeignDocuments.make
-  const documentAt = (address: string) =>
-    Effect.mapError(read(address), ({ message }) => invalid("unreadable_keys", message))
+  const documentAt = (address: string, reader: string) =>
+    Effect.mapError(read(address, reader), ({ message }) => invalid("unreadable_keys", message))
 
   const addressOf = (text: unknown, what: string) => {
     const url = typeof text === "string" ? URL.parse(text) : null
@@ -70,7 +70,7 @@ const make = Effect.gen(function* () {
       }),
     )
 
-  const token = Effect.fnUntraced(function* (text: string, audience: string | undefined, now: Date) {
+  const token = Effect.fnUntraced(function* (text: string, audience: string | undefined, reader: string, now: Date) {
     const { decodeJwt, jwtVerify } = yield* Effect.promise(jose)
     const claims = yield* Effect.try({
       try: () => decodeJwt(text),
@@ -83,11 +83,11 @@ const make = Effect.gen(function* () {
     else {
       yield* addressOf(issuer, "The issuer (`iss`)")
       const discovery = `${issuer.replace(/\/$/, "")}/.well-known/openid-configuration`
-      const json = yield* documentAt(discovery)
+      const json = yield* documentAt(discovery, reader)
       if (json["issuer"] !== issuer) {
         return yield* invalid("other_address", `${discovery} describes another issuer.`)
       }
-      keys = yield* documentAt(yield* addressOf(json["jwks_uri"], "`jwks_uri`"))
+      keys = yield* documentAt(yield* addressOf(json["jwks_uri"], "`jwks_uri`"), reader)
     }
     const { payload, protectedHeader } = yield* checked(keys, (jwks) =>
       jwtVerify(text, jwks, {
@@ -111,17 +111,21 @@ const make = Effect.gen(function* () {
   })
 
   /** Returns the set of keys at the address, and the Handle if it is of an Identity of this service. */
-  const keysAt = Effect.fnUntraced(function* (address: string) {
+  const keysAt = Effect.fnUntraced(function* (address: string, reader: string) {
     const handle = /\/@([A-Za-z0-9-]+)\/jwks\.json$/.exec(address)?.[1]
     if (handle === undefined || jwksUrl(book, handle) !== address) {
-      return { keys: yield* documentAt(address), handle: null }
+      return { keys: yield* documentAt(address, reader), handle: null }
     }
     const published = yield* unreadable(signingKeys.published(canonical(handle)))
     if (published === undefined) return yield* invalid("identity_ended", "The Identity does not exist any more.")
     return { keys: jwkSet(published), handle: published.handle }
   })
 
-  const card = Effect.fnUntraced(function* (given: Readonly<Record<string, unknown>>, readFrom: string | undefined) {
+  const card = Effect.fnUntraced(function* (
+    given: Readonly<Record<string, unknown>>,
+    readFrom: string | undefined,
+    reader: string,
+  ) {
     const { flattenedVerify, decodeProtectedHeader } = yield* Effect.promise(jose)
     const canonicalJson = yield* Effect.promise(canonicalize)
     const { signatures, ...document } = given
@@ -134,7 +138,7 @@ const make = Effect.gen(function* () {
       const header = yield* Effect.option(Effect.try(() => decodeProtectedHeader(signature as never)))
       if (header._tag === "None") continue
       const jku = yield* addressOf(header.value["jku"], "`jku` of the signature")
-      const { keys, handle } = yield* keysAt(jku)
+      const { keys, handle } = yield* keysAt(jku, reader)
       for (const payload of new Set(payloads)) {
         const found = yield* Effect.result(
           checked(keys, (jwks) => flattenedVerify({ ...(signature as { signature: string }), payload }, jwks)),
@@ -215,14 +219,14 @@ const make = Effect.gen(function* () {
   })
 
   return {
-    /** Verifies the one proof that is given. `reader` limits how many directories are read for one account. */
+    /** Verifies the one proof that is given. `reader` limits how many documents are read for one account. */
     verify: Effect.fn("Verifications.verify")(function* (given: NewVerification, reader: string) {
       const now = new Date(yield* Clock.currentTimeMillis)
       const proved =
         given.token !== undefined
-          ? token(given.token, given.audience, now)
+          ? token(given.token, given.audience, reader, now)
           : given.card !== undefined
-            ? card(given.card, given.card_url)
+            ? card(given.card, given.card_url, reader)
             : request(given.request!, reader, now)
       return yield* Effect.match(proved, {
         onSuccess: (proved): Verification => ({ valid: true, ...proved, reason: null, detail: null }),

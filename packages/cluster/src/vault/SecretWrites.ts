@@ -7,8 +7,8 @@ import { BoundedMap } from "@svc/domain/BoundedMap"
 import { makeUuidV7 } from "@svc/domain/Ids"
 import { notReady } from "@svc/domain/identity/NotReady"
 import { type IfVersion, matches } from "@svc/domain/Precondition"
-import { AccountDeleting, NotFound, PreconditionFailed, Unavailable } from "@svc/domain/problems/Problem"
-import { versionsKept } from "@svc/domain/vault/Vault"
+import { AccountDeleting, Conflict, NotFound, PreconditionFailed, Unavailable } from "@svc/domain/problems/Problem"
+import { secretsAtMost, versionsKept } from "@svc/domain/vault/Vault"
 import { Clock, Effect, Exit } from "effect"
 import type { AuditNote } from "../actor/Write.ts"
 import { auditWrites, notesOf } from "../audit/AuditWrite.ts"
@@ -35,6 +35,8 @@ interface NewVersion {
   readonly condition: WriteCondition
   /** The audit record. */
   readonly note: AuditNote | undefined
+  /** The command of a request with an `Idempotency-Key`, which writes one version however often it is repeated. */
+  readonly command: string | undefined
 }
 
 /** The sealed data key and the secret's id for sealing a value. The id is undefined if the secret does not exist yet. */
@@ -79,6 +81,7 @@ const store = (sql: Sql, versions: ReadonlyArray<Stored>) => {
     name: version.name,
     id: version.secretId,
     is_there: version.isThere,
+    may_repeat: version.command !== undefined,
     describes: version.description !== undefined,
     description: version.description?.toWellFormed() ?? null,
     versions: version.condition.ifVersion === null ? null : [...version.condition.ifVersion],
@@ -91,11 +94,11 @@ const store = (sql: Sql, versions: ReadonlyArray<Stored>) => {
     with requested as (
       select * from rows from (
         json_to_recordset(${JSON.stringify(requests)}::json) as (
-          org_id uuid, identity_id uuid, name text, id uuid, is_there boolean, describes boolean, description text,
+          org_id uuid, identity_id uuid, name text, id uuid, is_there boolean, may_repeat boolean, describes boolean, description text,
           versions integer[], version_id uuid, size integer, at timestamptz, note integer),
         unnest(${versions.map(({ sealed }) => sealed)}::bytea[])
       ) with ordinality as a (
-        org_id, identity_id, name, id, is_there, describes, description, versions, version_id, size, at, note, sealed, n)
+        org_id, identity_id, name, id, is_there, may_repeat, describes, description, versions, version_id, size, at, note, sealed, n)
     ),
     -- Locks the Orgs and Identities, so that they cannot be deleted meanwhile.
     orgs as (select id from org where id in (select org_id from requested) and status = 'active' for share),
@@ -117,11 +120,16 @@ const store = (sql: Sql, versions: ReadonlyArray<Stored>) => {
       from allowed a join held on held.id = a.id
       where s.id = a.id and a.is_there and s.org_id = a.org_id and s.identity_id is not distinct from a.identity_id
         and s.name = a.name and (a.versions is null or s.version = any(a.versions))
+        and not (a.may_repeat and exists (select from vault_version v where v.secret_id = s.id and v.id = a.version_id))
       returning ${columns(sql)}, a.n
     ),
     made as (
       insert into vault_secret as s (id, org_id, identity_id, name, description, version, size, created_at, updated_at)
-      select id, org_id, identity_id, name, description, 1, size, at, at from allowed where not is_there
+      select id, org_id, identity_id, name, description, 1, size, at, at from (
+        select *, row_number() over (partition by org_id, identity_id order by name) as place from allowed where not is_there
+      ) a
+      where place + (select count(*) from vault_secret s
+        where s.org_id = a.org_id and s.identity_id is not distinct from a.identity_id) <= ${secretsAtMost}
       order by org_id, identity_id, name
       on conflict (org_id, identity_id, name) do nothing
       returning ${columns(sql)}
@@ -142,6 +150,20 @@ const store = (sql: Sql, versions: ReadonlyArray<Stored>) => {
     select n::int as requested, id, name, size, description, version, created_at, updated_at from written`
 }
 
+/** The first half of the advisory locks that make the creation of an Org's secrets sequential: "vlt " in ASCII. */
+const creationLock = 0x76_6c_74_20
+
+/** Stores the versions. New secrets are counted one statement after another, so that the limit is exact. */
+const counted = (sql: Sql, versions: ReadonlyArray<Stored>) => {
+  const orgs = [...new Set(versions.filter(({ isThere }) => !isThere).map(({ namespace }) => namespace.org))]
+  const all = store(sql, versions)
+  if (orgs.length === 0) return all
+  const lock = sql`
+    select pg_advisory_xact_lock(${creationLock}, h)
+    from (select distinct hashtext(org) as h from unnest(${orgs}::text[]) as org order by 1) locks`
+  return sql.withTransaction(Effect.andThen(lock, all))
+}
+
 export const make = Effect.gen(function* () {
   const reads = yield* Reads
   const writes = yield* Writes
@@ -149,7 +171,7 @@ export const make = Effect.gen(function* () {
   const cached = new BoundedMap<string, Sealable>(cachedAtMost)
   const stored = yield* GroupCommit.make(
     (versions: ReadonlyArray<Stored>) =>
-      Effect.map(store(writes, versions), (rows) => Batcher.inOrder(versions)(rows).map((row) => Exit.succeed(row))),
+      Effect.map(counted(writes, versions), (rows) => Batcher.inOrder(versions)(rows).map((row) => Exit.succeed(row))),
     { ...limits, deadline },
   )
 
@@ -192,26 +214,46 @@ export const make = Effect.gen(function* () {
       present === undefined
         ? !condition.ifPresent
         : !condition.ifAbsent && matches(condition.ifVersion, present.version)
-    if (met) return
+    if (met && present !== undefined) return
+    if (met) {
+      const [others] = yield* orUnavailable(reads<{ many: number }>`
+        select count(*)::int as many from vault_secret s where ${inside(reads, namespace)}`)
+      if (others!.many < secretsAtMost) return
+      return yield* new Conflict({ detail: `A Vault has at most ${secretsAtMost} secrets. Remove one first.` })
+    }
     return yield* new PreconditionFailed({
       detail: present === undefined ? "The secret does not exist." : `The secret is at version ${present.version}.`,
     })
   })
 
+  /** Returns the secret as a command has written it before its request was repeated. */
+  const written = ({ namespace, name, command }: NewVersion) =>
+    command === undefined
+      ? Effect.undefined
+      : Effect.map(
+          orUnavailable(writes<Row>`
+            select s.id, s.name, v.size, s.description, v.version, s.created_at, v.created_at as updated_at
+            from vault_secret s join vault_version v on v.secret_id = s.id and v.id = ${command}
+            where ${inside(writes, namespace)} and s.name = ${name}`),
+          ([row]) => row,
+        )
+
   /** Writes the first or the next version of a secret if the condition holds. */
   return Effect.fnUntraced(function* (version: NewVersion) {
-    const { namespace, name, bytes, condition } = version
+    const { namespace, name, bytes, condition, command } = version
     const key = nameOf(version)
     let guess = condition.ifAbsent ? undefined : cached.get(key)
     for (let races = 0; races < racesAtMost; races++) {
       const found = guess ?? (yield* lookUp(namespace, name))
       const isThere = found.secretId !== undefined
       if (isThere ? condition.ifAbsent : condition.ifPresent) {
+        const before = yield* written(version)
+        if (before !== undefined) return before
         yield* checkAllowed(namespace, name, condition)
         continue
       }
       const secretId = found.secretId ?? (yield* makeUuidV7)
-      const versionId = yield* makeUuidV7
+      const versionId = command ?? (yield* makeUuidV7)
       const dataKey = yield* Effect.orDie(sealing.openDataKey(namespace.org, found.dataKey))
       const sealed = yield* sealing.seal(dataKey, place(namespace, secretId, name, versionId), bytes)
       const at = new Date(yield* Clock.currentTimeMillis)
@@ -220,6 +262,8 @@ export const make = Effect.gen(function* () {
         if (guess === undefined) cached.set(key, { dataKey: found.dataKey, secretId })
         return row
       }
+      const before = yield* written(version)
+      if (before !== undefined) return before
       cached.delete(key)
       if (guess === undefined) yield* checkAllowed(namespace, name, condition)
       guess = undefined

@@ -130,13 +130,14 @@ const make = Effect.gen(function* () {
       secret: { readonly value: string; readonly description?: string | null },
       condition: SecretWrites.WriteCondition,
       note?: AuditNote,
+      command?: string,
     ) {
       yield* checkName(name)
       const bytes = new TextEncoder().encode(secret.value)
       if (bytes.length > maxValueBytes) {
         return yield* new PayloadTooLarge({ detail: `A value has at most ${maxValueBytes} bytes.` })
       }
-      const row = yield* write({ namespace, name, bytes, description: secret.description, condition, note })
+      const row = yield* write({ namespace, name, bytes, description: secret.description, condition, note, command })
       return { secret: view(row), created: row.version === 1 }
     }),
 
@@ -147,11 +148,14 @@ const make = Effect.gen(function* () {
       version: number,
       condition: IfVersion,
       note?: AuditNote,
+      command?: string,
     ) {
       yield* checkName(name)
       const { bytes } = yield* orUnavailable(open(namespace, name, version, undefined))
       const onlyExisting = { ifVersion: condition, ifAbsent: false, ifPresent: true }
-      return view(yield* write({ namespace, name, bytes, description: undefined, condition: onlyExisting, note }))
+      const row = write({ namespace, name, bytes, description: undefined, condition: onlyExisting, note, command })
+      // Only a new secret is one too many.
+      return view(yield* Effect.catchTag(row, "conflict", Effect.die))
     }),
 
     /** Removes a secret with all its versions. */

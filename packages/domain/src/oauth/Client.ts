@@ -23,6 +23,8 @@ interface ClientRefused {
 
 /** Maximum length of a displayed name. */
 const longestName = 60
+/** Maximum length of all redirects of a registration, like that of a document: anybody may register. */
+const longestRedirects = 5_000
 /** Maximum length of a client's id. */
 const longestClientId = 500
 
@@ -74,6 +76,9 @@ export const readRegistration = (book: AddressBook, said: unknown): Result.Resul
   const redirects = texts(said["redirect_uris"])
   if (redirects === undefined || redirects.length === 0 || redirects.length > mostRedirects) {
     return refused("invalid_redirect_uri", `redirect_uris must be a list of 1 to ${mostRedirects} URIs.`)
+  }
+  if (redirects.join("").length > longestRedirects) {
+    return refused("invalid_redirect_uri", `redirect_uris must have at most ${longestRedirects} characters in all.`)
   }
   if (!redirects.every((one) => isAcceptable(book, one))) {
     return refused(

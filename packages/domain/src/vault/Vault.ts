@@ -11,6 +11,9 @@ export const maxValueBytes = 64 * 1024
 /** Number of stored versions of a secret. */
 export const versionsKept = 10
 
+/** Maximum number of secrets of an account, and of each of its Identities. */
+export const secretsAtMost = 1_000
+
 const description = Schema.NullOr(Schema.String)
 
 /** A secret in lists, without its value. `size` is the size of the value in bytes. */

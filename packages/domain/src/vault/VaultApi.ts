@@ -9,6 +9,7 @@ import { conditional, located } from "../Precondition.ts"
 import {
   AuditUnavailable,
   IdentityNotReady,
+  Conflict,
   InvalidCursor,
   NotFound,
   PayloadTooLarge,
@@ -83,7 +84,15 @@ export class VaultApi extends HttpApiGroup.make("vault")
       },
       payload: NewSecret,
       success: [replaced, created],
-      error: [SecretNameInvalid, NotFound, PayloadTooLarge, PreconditionFailed, IdentityNotReady, Unavailable],
+      error: [
+        SecretNameInvalid,
+        NotFound,
+        PayloadTooLarge,
+        PreconditionFailed,
+        Conflict,
+        IdentityNotReady,
+        Unavailable,
+      ],
     })
       .pipe(inRealm(byQuery("identity")))
       .annotate(OpenApi.Summary, "Create or replace a secret")
