@@ -6,16 +6,17 @@ import { Reads } from "@svc/cluster/store/Database"
 import { expect, layer } from "@effect/vitest"
 import { Effect, Exit } from "effect"
 import { actors, makeOrg, waitUntil } from "../harness/Actors.ts"
+import { newHandle } from "../harness/Client.ts"
 
-const ready = Effect.fnUntraced(function* (handle: string) {
-  const org_id = yield* makeOrg
+const ready = Effect.fnUntraced(function* (stem: string) {
+  const [org_id, handle] = [yield* makeOrg, newHandle(stem)]
   const actor = (yield* Identities).of(handle)
   yield* ask(actor.Create({ org_id, identity_id: yield* makeUuidV7, handle }))
   yield* waitUntil(
     Effect.flatMap(Reads, (sql) => sql`select 1 from identity where canonical = ${handle} and status = 'ready'`),
     (rows) => rows.length === 1,
   )
-  return { org_id, actor }
+  return { org_id, handle, actor }
 })
 
 interface Told {
@@ -36,7 +37,7 @@ const by = (n: number): Initiator => ({ kind: "session", credentialId: null, req
 layer(actors())("concurrent changes of a card", (it) => {
   it.effect("share commits and keep their own version, Event and cause, in order", () =>
     Effect.gen(function* () {
-      const { org_id, actor } = yield* ready("crowd")
+      const { org_id, handle, actor } = yield* ready("crowd")
       const all = yield* Effect.forEach(
         Array.from({ length: 12 }, (_, n) => n),
         (n) =>
@@ -53,7 +54,7 @@ layer(actors())("concurrent changes of a card", (it) => {
         ["n10", "d9"],
         ["n10", "d11"],
       ])
-      const events = yield* eventsOf("crowd")
+      const events = yield* eventsOf(handle)
       expect(events.map(({ request_id }) => request_id)).toEqual(all.map((_, n) => `req_${n}`))
       expect(events.map(({ changed }) => changed)).toEqual(all.map((_, n) => [n % 2 === 0 ? "name" : "description"]))
       expect(new Set(events.map(({ commit }) => commit)).size).toBeLessThan(events.length)
@@ -62,7 +63,7 @@ layer(actors())("concurrent changes of a card", (it) => {
 
   it.effect("are rejected, ignored or recognized as repeated without affecting one another", () =>
     Effect.gen(function* () {
-      const { org_id, actor } = yield* ready("mixed")
+      const { org_id, handle, actor } = yield* ready("mixed")
       const other = yield* makeOrg
       const done = yield* makeUuidV7
       const patch = (n: number, name: string, versions: ReadonlyArray<number> | null, command?: string, org = org_id) =>
@@ -100,7 +101,7 @@ layer(actors())("concurrent changes of a card", (it) => {
       expect(outcomes[6]).toMatchObject({ cause: { reasons: [{ error: { code: "not_found" } }] } })
       // Each repetition returns the card as the first execution left it.
       expect(outcomes.slice(3, 5).every(Exit.isSuccess)).toBe(true)
-      expect((yield* eventsOf("mixed")).map(({ request_id }) => request_id)).toEqual([
+      expect((yield* eventsOf(handle)).map(({ request_id }) => request_id)).toEqual([
         "req_0",
         "req_1",
         "req_2",

@@ -6,16 +6,17 @@ import { Reads } from "@svc/cluster/store/Database"
 import { expect, layer } from "@effect/vitest"
 import { Effect } from "effect"
 import { actors, makeOrg, waitUntil } from "../harness/Actors.ts"
+import { newHandle } from "../harness/Client.ts"
 
-const ready = Effect.fnUntraced(function* (handle: string) {
-  const org_id = yield* makeOrg
+const ready = Effect.fnUntraced(function* (stem: string) {
+  const [org_id, handle] = [yield* makeOrg, newHandle(stem)]
   const actor = (yield* Identities).of(handle)
   yield* ask(actor.Create({ org_id, identity_id: yield* makeUuidV7, handle }))
   yield* waitUntil(
     Effect.flatMap(Reads, (sql) => sql`select 1 from identity where canonical = ${handle} and status = 'ready'`),
     (rows) => rows.length === 1,
   )
-  return { org_id, actor }
+  return { org_id, handle, actor }
 })
 const count = (handle: string, type: string) =>
   Effect.flatMap(Reads, (sql) =>
@@ -30,7 +31,7 @@ const count = (handle: string, type: string) =>
 layer(actors())("a repeated command", (it) => {
   it.effect("is carried out once and gets the same response", () =>
     Effect.gen(function* () {
-      const { org_id, actor } = yield* ready("twice")
+      const { org_id, handle, actor } = yield* ready("twice")
       const by = onBehalfOf(system, yield* makeUuidV7)
       const other = onBehalfOf(system, yield* makeUuidV7)
       const webhook_id = yield* makeUuidV7
@@ -54,23 +55,23 @@ layer(actors())("a repeated command", (it) => {
       const card = { org_id, patch: { description: "an agent" }, if_version: [1] }
       yield* ask(actor.PatchCard(card, by))
       yield* ask(actor.PatchCard(card, by))
-      expect(yield* count("twice", "card.updated")).toBe(1)
+      expect(yield* count(handle, "card.updated")).toBe(1)
 
       yield* ask(actor.SetDisclosure({ org_id, text: "by a machine", if_version: [1] }, by))
       yield* ask(actor.SetDisclosure({ org_id, text: "by a machine", if_version: [1] }, by))
       const stop = { org_id, patch: { outgoing: "stopped" as const }, if_version: [1] }
       yield* ask(actor.SwitchMail(stop, by))
       yield* ask(actor.SwitchMail(stop, by))
-      expect(yield* count("twice", "mail.stopped")).toBe(1)
+      expect(yield* count(handle, "mail.stopped")).toBe(1)
 
       yield* ask(actor.AllowRecipient({ org_id, address: "a@example.org" }, by))
       yield* ask(actor.DisallowRecipient({ org_id, address: "a@example.org" }, by))
       yield* ask(actor.DisallowRecipient({ org_id, address: "a@example.org" }, by))
 
-      const keys = yield* count("twice", "api_key.created")
+      const keys = yield* count(handle, "api_key.created")
       yield* ask(actor.RotateKey({ org_id }, by))
       yield* ask(actor.RotateKey({ org_id }, by))
-      expect(yield* count("twice", "api_key.created")).toBe(keys + 1)
+      expect(yield* count(handle, "api_key.created")).toBe(keys + 1)
     }),
   )
 })

@@ -114,6 +114,34 @@ layer(actors({ limits: { identityQuota: 10 } }), { timeout: "60 seconds" })("the
       expect(commits).toBeLessThan(20)
     }),
   )
+
+  it.effect("is not the reason for a refusal while the account is deleted or the store fails", () =>
+    Effect.gen(function* () {
+      const sql = yield* Writes
+      const org_id = yield* makeOrg
+      const actor = Effect.fnUntraced(function* () {
+        const handle = newHandle("late")
+        return { handle, actor: (yield* Identities).of(handle), identity_id: yield* makeUuidV7 }
+      })
+      const { handle, identity_id, actor: late } = yield* actor()
+      // An error of the store is no sign of a Handle that is taken: the same command succeeds later.
+      yield* sql.unsafe(`
+        create or replace function refuse() returns trigger language plpgsql as $$ begin raise exception 'not now'; end $$`)
+      yield* sql.unsafe(`
+        create or replace trigger refuse before insert on handle for each row
+        when (new.canonical = '${handle}') execute function refuse()`)
+      const create = ask(late.Create({ org_id, identity_id, handle }))
+      expect(JSON.stringify(yield* Effect.exit(create))).not.toContain("handle_taken")
+      yield* sql.unsafe(`drop function refuse cascade`)
+      yield* create
+      expect(yield* made(org_id)).toMatchObject({ names: [handle], count: 1 })
+      yield* sql`update org set status = 'deleting' where id = ${org_id}`
+      const other = yield* actor()
+      const refused = ask(other.actor.Create({ org_id, identity_id: other.identity_id, handle: other.handle }))
+      expect(yield* Effect.flip(refused)).toMatchObject({ code: "account_deleting" })
+      expect(yield* made(org_id)).toMatchObject({ names: [handle], count: 1 })
+    }),
+  )
 })
 
 layer(Layer.provideMerge(CreationBatch.layer, actors()), { timeout: "60 seconds" })(

@@ -4,6 +4,7 @@ import { expect, layer } from "@effect/vitest"
 import { Effect } from "effect"
 import { Entity, EntityAddress, EntityId, EntityType, ShardId } from "effect/cluster"
 import { actors, makeIdentity, makeOrg } from "../harness/Actors.ts"
+import { newHandle } from "../harness/Client.ts"
 import { receivedMail } from "../harness/Mail.ts"
 import { rows } from "../harness/Stores.ts"
 
@@ -11,12 +12,13 @@ layer(actors())("an actor", (it) => {
   it.effect("runs its own handler when another actor in the same process calls it", () =>
     Effect.gen(function* () {
       const org_id = yield* makeOrg
-      const ada = yield* makeIdentity(org_id, "adanext")
-      const grace = yield* makeIdentity(org_id, "gracenext")
+      const name = newHandle("ada")
+      const ada = yield* makeIdentity(org_id, name)
+      const grace = yield* makeIdentity(org_id, newHandle("grace"))
       // The library passes the context of the calling fiber, including the caller's address, to the called actor.
       const address = new EntityAddress.EntityAddress({
         entityType: EntityType.make("Identity"),
-        entityId: EntityId.make("adanext"),
+        entityId: EntityId.make(name),
         shardId: ShardId.make("default", 1),
       })
       const fromAda = Effect.provideService(Entity.CurrentAddress, address)
@@ -28,7 +30,7 @@ layer(actors())("an actor", (it) => {
             (select fields ->> 'name' from card where identity_id = ${id}) as name`,
         )
       expect(yield* of(grace.id)).toEqual([{ letters: 1, name: "Grace" }])
-      expect(yield* of(ada.id)).toEqual([{ letters: 0, name: "adanext" }])
+      expect(yield* of(ada.id)).toEqual([{ letters: 0, name }])
     }),
   )
 })

@@ -1,13 +1,16 @@
 /** Messages that an Identity's actor receives twice, for example after a lost response: their effect happens once. */
 import { makeUuidV7 } from "@svc/domain/Ids"
 import type { ReceivedMail } from "@svc/domain/mail/MailboxProtocol"
-import { ask } from "@svc/cluster/actor/Ask"
+import { system } from "@svc/domain/account/Initiator"
+import { ask, onBehalfOf } from "@svc/cluster/actor/Ask"
 import { Identities } from "@svc/cluster/actor/Identities"
+import * as AuditWrite from "@svc/cluster/audit/AuditWrite"
 import { storeAhead } from "@svc/cluster/mail/MessageContent"
 import { Reads, Writes } from "@svc/cluster/store/Database"
 import { expect, layer } from "@effect/vitest"
 import { Clock, Effect } from "effect"
 import { TestClock } from "effect/testing"
+import { act, noKey } from "../audit/Acts.ts"
 import { actors, identityOf, makeIdentity, makeOrg, waitUntil } from "../harness/Actors.ts"
 import { newHandle } from "../harness/Client.ts"
 
@@ -156,6 +159,46 @@ layer(actors(), { timeout: "60 seconds" })("a repeated message", (it) => {
       expect(first).toMatchObject({ settings: { host_header: "local" }, guarded: true })
       yield* ask(actor.PatchTunnel({ org_id, patch }))
       expect(yield* settings).toEqual([first])
+    }),
+  )
+
+  it.effect("has an audit record like the first one, even if it has nothing to change", () =>
+    Effect.gen(function* () {
+      const [org_id, handle] = [yield* makeOrg, newHandle("ada")]
+      const actor = (yield* Identities).of(handle)
+      const noted = (requestId: string, command?: string) =>
+        Effect.map(AuditWrite.make(noKey, act(org_id, { requestId })), (note) =>
+          onBehalfOf(system, command, AuditWrite.toNote(note)),
+        )
+      const create = { org_id, identity_id: yield* makeUuidV7, handle }
+      yield* ask(actor.Create(create, yield* noted("create")))
+      yield* ask(actor.Create(create, yield* noted("create again")))
+      yield* waitUntil(identityOf(handle), (row) => row?.status === "ready", 0)
+      yield* ask(actor.Retry({ org_id }, yield* noted("retry")))
+      const [patch, command] = [{ org_id, patch: { name: "Ada" }, if_version: [1] }, yield* makeUuidV7]
+      yield* ask(actor.PatchCard(patch, yield* noted("patch", command)))
+      yield* ask(actor.PatchCard(patch, yield* noted("patch again", command)))
+      const stop = { org_id, patch: { outgoing: "stopped" as const }, if_version: [1] }
+      yield* ask(actor.SwitchMail(stop, yield* noted("stop", command)))
+      yield* ask(actor.SwitchMail(stop, yield* noted("stop again", command)))
+      // The API records a command that the actor refuses, with the reason.
+      yield* Effect.flip(ask(actor.PatchCard(patch, yield* noted("refused"))))
+      yield* Effect.flip(ask(actor.SwitchMail(stop, yield* noted("refused too"))))
+      yield* ask(actor.Delete({ org_id }, yield* noted("delete")))
+      const sql = yield* Reads
+      const kept = yield* sql<{
+        id: string
+      }>`select request_id as id from audit where org_id = ${org_id} order by audit.id`
+      expect(kept.map(({ id }) => id)).toEqual([
+        "create",
+        "create again",
+        "retry",
+        "patch",
+        "patch again",
+        "stop",
+        "stop again",
+        "delete",
+      ])
     }),
   )
 

@@ -3,16 +3,21 @@ import type { Saga } from "@svc/domain/identity/Identity"
 import { ask, onBehalfOf } from "@svc/cluster/actor/Ask"
 import { Identities } from "@svc/cluster/actor/Identities"
 import { ProvisioningSteps } from "@svc/cluster/identity/Provisioning"
+import * as SagaSource from "@svc/cluster/identity/SagaSource"
+import { Timing } from "@svc/cluster/Timing"
 import { StepFailed } from "@svc/cluster/saga/Step"
 import { Reads, Writes } from "@svc/cluster/store/Database"
 import { expect, layer } from "@effect/vitest"
-import { Clock, Effect, Layer } from "effect"
+import { isDeepStrictEqual as equals } from "node:util"
+import { Clock, Effect, Exit, Layer, Metric } from "effect"
 import { actors, makeOrg, waitUntil, tunnelPorts } from "../harness/Actors.ts"
 import { newHandle } from "../harness/Client.ts"
 import { rows } from "../harness/Stores.ts"
 
 /** The step with the injected failure. The last two share a commit with the step before. */
-let failing: "card" | "tunnel" | "identity_key" | undefined
+let failing: "card" | "tunnel" | "identity_key" | "lookup" | "slow" | undefined
+/** Resolved when the slow step may go on. */
+let printed = Promise.withResolvers<void>()
 /** Times of the attempts of the failing step, in milliseconds of test time. */
 let tries: Array<number> = []
 
@@ -27,7 +32,14 @@ const fragile = Layer.effect(
             tries.push(now)
             return Effect.fail(new StepFailed({ message: "the card printer is out of paper" }))
           })
-        : steps.card(subject),
+        : failing === "lookup"
+          ? Effect.andThen(subject.sql`select paper from printer`, steps.card(subject))
+          : failing === "slow"
+            ? Effect.andThen(
+                Effect.promise(() => printed.promise),
+                steps.card(subject),
+              )
+            : steps.card(subject),
     tunnel: (subject) =>
       failing === "tunnel"
         ? Effect.succeed({
@@ -55,6 +67,34 @@ const events = (handle: string) =>
       sql<{ type: string; data: unknown }>`select type, data from event where handle = ${handle} order by seq`,
       (rows) => rows,
     ),
+  )
+
+/** Returns how many attempts of steps were counted, by step and outcome. */
+const attempts = Effect.map(
+  Metric.snapshot,
+  (metrics) =>
+    new Map(
+      metrics.flatMap(({ id, attributes, state }) =>
+        id === "svc_saga_steps_total"
+          ? [
+              [
+                `${attributes?.["step"]} ${attributes?.["outcome"]}`,
+                Number((state as { readonly count: number }).count),
+              ],
+            ]
+          : [],
+      ),
+    ),
+)
+
+/** Waits until the counted attempts have grown by exactly these numbers. */
+const attemptsGrow = (before: Effect.Success<typeof attempts>, grown: Readonly<Record<string, number>>) =>
+  waitUntil(
+    Effect.map(attempts, (now) =>
+      Object.fromEntries([...now].map(([key, n]) => [key, n - (before.get(key) ?? 0)]).filter(([, n]) => n !== 0)),
+    ),
+    (found) => equals(found, grown),
+    0,
   )
 
 /** Returns the number of transactions that provisioned an Identity, the parts that they wrote, and whether both secrets are available. */
@@ -96,7 +136,7 @@ layer(actors({ steps: fragile }))("a saga with a failing step", (it) => {
       expect(steps[2]).toMatchObject({ name: "card", error: "the card printer is out of paper" })
       expect(steps.map(({ status }) => status)).toEqual(["done", "done", "retrying", "pending"])
       const busy = yield* Effect.flip(ask(actor.Delete({ org_id })))
-      expect(busy).toMatchObject({ code: "identity_busy", agent_hint: "wait" })
+      expect(busy).toMatchObject({ code: "identity_busy", agent_hint: "wait", retry_after_seconds: 1 })
       const early = yield* Effect.flip(ask(actor.RotateKey({ org_id })))
       expect(early).toMatchObject({ code: "identity_not_ready", agent_hint: "wait" })
       // A saga that is running is not started over.
@@ -110,12 +150,51 @@ layer(actors({ steps: fragile }))("a saga with a failing step", (it) => {
     }),
   )
 
+  it.effect("counts a step that cannot read the store as a failed attempt", () =>
+    Effect.gen(function* () {
+      const { handle } = yield* create("radia", "lookup")
+      const retrying = yield* waitUntil(identityRow(handle), (row) => row?.saga.steps[2]!.status === "retrying", 0)
+      expect(retrying.value!.saga.steps[2]).toMatchObject({ attempts: 1, error: expect.any(String) })
+      failing = undefined
+      yield* waitUntil(identityRow(handle), (row) => row?.status === "ready")
+    }),
+  )
+
+  it.effect("is not resumed by another process until the lease of its step has expired", () =>
+    Effect.gen(function* () {
+      const sql = yield* Writes
+      printed = Promise.withResolvers()
+      const { actor, org_id, handle } = yield* create("lise", "slow")
+      const due = rows((sql) => sql<{ at: Date }>`select saga_due_at as at from identity where canonical = ${handle}`)
+      const lease = new Date((yield* Clock.currentTimeMillis) + Timing.sagaLeaseMillis)
+      const found = (late: number) => SagaSource.source.overdue(sql, new Date(late), 1_000)
+      expect(yield* due).toEqual([{ at: lease }])
+      expect(yield* found(lease.getTime() - 1)).not.toContain(handle)
+      expect(yield* found(lease.getTime())).toContain(handle)
+      printed.resolve()
+      failing = undefined
+      yield* waitUntil(identityRow(handle), (row) => row?.status === "ready")
+      expect(yield* found(lease.getTime() + 86_400_000)).not.toContain(handle)
+      // Each step of a deletion renews the lease. The step of the card waits for a lock.
+      const later = yield* sql.withTransaction(
+        Effect.gen(function* () {
+          yield* sql`select 1 from card c join identity i on i.id = c.identity_id where i.canonical = ${handle} for update of c`
+          yield* waitUntil(Effect.exit(ask(actor.Delete({ org_id }))), Exit.isSuccess, 0)
+          yield* waitUntil(identityRow(handle), (row) => row?.saga.steps[1]?.status === "done", 0)
+          return [yield* due, (yield* Clock.currentTimeMillis) + Timing.sagaLeaseMillis] as const
+        }),
+      )
+      expect(later[0]).toEqual([{ at: new Date(later[1]) }])
+      yield* waitUntil(identityRow(handle), (row) => row === undefined)
+    }),
+  )
+
   it.effect("is reversed by the deletion of its account, without waiting for its end", () =>
     Effect.gen(function* () {
       const { actor, org_id, handle } = yield* create("edith", "card")
       yield* waitUntil(identityRow(handle), (row) => row?.saga.steps[2]!.status === "retrying", 0)
       yield* ask(actor.Delete({ org_id, account: true }))
-      yield* waitUntil(identityRow(handle), (row) => row === undefined || row.status === "deleting", 0)
+      yield* waitUntil(identityRow(handle), (row) => row === undefined)
       failing = undefined
     }),
   )
@@ -151,6 +230,7 @@ layer(actors({ steps: fragile }))("a saga with a failing step", (it) => {
 
   it.effect("runs all steps in one commit if none fails, and shows both secrets", () =>
     Effect.gen(function* () {
+      const before = yield* attempts
       const { handle } = yield* create("mary")
       yield* waitUntil(identityRow(handle), (row) => row?.status === "ready", 0)
       expect(yield* made(handle)).toEqual({
@@ -158,11 +238,13 @@ layer(actors({ steps: fragile }))("a saga with a failing step", (it) => {
         parts: ["card", "key", "mailbox", "port", "shown"],
         shown: true,
       })
+      yield* attemptsGrow(before, { "mailbox done": 1, "tunnel done": 1, "card done": 1, "identity_key done": 1 })
     }),
   )
 
   it.effect("fails after six attempts, raises identity.failed, and can be retried", () =>
     Effect.gen(function* () {
+      const before = yield* attempts
       const { actor, org_id, handle } = yield* create("grace", "card")
       const failed = yield* waitUntil(identityRow(handle), (row) => row?.status === "failed")
       // Delays of 1, 2, 4, 8 and 16 s with up to 20 % jitter.
@@ -176,6 +258,7 @@ layer(actors({ steps: fragile }))("a saga with a failing step", (it) => {
       expect(yield* events(handle)).toEqual([
         { type: "identity.failed", data: { step: "card", error: "the card printer is out of paper" } },
       ])
+      yield* attemptsGrow(before, { "mailbox done": 1, "tunnel done": 1, "card failed": 6 })
       failing = undefined
       yield* ask(actor.Retry({ org_id }))
       const ready = yield* waitUntil(identityRow(handle), (row) => row?.status === "ready")

@@ -1,5 +1,6 @@
 /** Deleting an Identity: what is removed and what stays. Also its initial secrets and how long they are available. */
-import { ask } from "@svc/cluster/actor/Ask"
+import { ask, onBehalfOf } from "@svc/cluster/actor/Ask"
+import * as AuditWrite from "@svc/cluster/audit/AuditWrite"
 import { CredentialLookup } from "@svc/cluster/account/CredentialLookup"
 import { Identities } from "@svc/cluster/actor/Identities"
 import { IdentityQueries } from "@svc/cluster/identity/IdentityQueries"
@@ -11,6 +12,7 @@ import { makeUuidV7 } from "@svc/domain/Ids"
 import { expect, layer } from "@effect/vitest"
 import { Effect, Layer, Redacted } from "effect"
 import { TestClock } from "effect/testing"
+import { act, noKey } from "../audit/Acts.ts"
 import { actors, identityOf, makeIdentity, makeOrg, waitUntil } from "../harness/Actors.ts"
 import { newHandle } from "../harness/Client.ts"
 import { databaseLayer } from "../harness/Database.ts"
@@ -62,6 +64,15 @@ layer(actors())("a deleted Identity", (it) => {
         ["tunnel", "pending"],
         ["mailbox", "pending"],
       ])
+      // A repeated command does not start the deletion again, and has its audit record.
+      const note = AuditWrite.toNote(yield* AuditWrite.make(noKey, act(org_id, { requestId: "again" })))
+      yield* ask(actor.Delete({ org_id }, onBehalfOf(system, undefined, note)))
+      expect((yield* identityOf(ada))!.saga).toMatchObject({
+        steps: [{ status: "done" }, { status: "done" }, {}, {}, {}],
+      })
+      expect(yield* rows((sql) => sql`select request_id from audit where org_id = ${org_id}`)).toEqual([
+        { request_id: "again" },
+      ])
       expect(yield* Effect.flip(caller(key))).toMatchObject({ code: "unauthenticated" })
       expect(yield* rows((sql) => sql`select 1 from show_once where identity_id = ${id}`)).toEqual([])
       const events = rows((sql) => sql<{ type: string }>`select type from event where org_id = ${org_id} order by seq`)
@@ -77,6 +88,12 @@ layer(actors())("a deleted Identity", (it) => {
       const grace = newHandle("grace")
       const org_id = yield* makeOrg
       const { actor } = yield* makeIdentity(org_id, grace)
+      for (const [org, handle] of [
+        [org_id, newHandle("nobody")],
+        [yield* makeOrg, grace],
+      ] as const) {
+        expect(yield* Effect.flip(secretsOf(org, handle))).toMatchObject({ code: "not_found" })
+      }
       yield* deleteAndWait(org_id, grace, actor)
       expect(yield* Effect.flip(makeIdentity(org_id, grace))).toMatchObject({ code: "handle_taken" })
       expect(yield* rows((sql) => sql`select identities_created from org where id = ${org_id}`)).toEqual([
