@@ -6,6 +6,7 @@ import * as Stores from "@svc/cluster/store/Database"
 import { expect, layer } from "@effect/vitest"
 import { Clock, Deferred, Effect, Fiber, Layer, Metric } from "effect"
 import { TestClock } from "effect/testing"
+import { newHandle } from "../harness/Client.ts"
 import { databaseLayer } from "../harness/Database.ts"
 
 /** Activates an actor whose state is the number of writes that it has loaded or made. */
@@ -34,14 +35,15 @@ layer(Layer.provideMerge(Layer.empty, databaseLayer))("an actor of any kind", (i
   for (const kind of ["Identity", "Org"]) {
     it.effect(`of kind ${kind} that another process has replaced writes no more, and says that it moved`, () =>
       Effect.gen(function* () {
+        const id = newHandle("fenced")
         const touch = (actor: Ownership.Ownership<number>) =>
           Effect.as(
-            actor.write(system, (write) => insert(write, `${kind}/fenced`)),
+            actor.write(system, (write) => insert(write, `${kind}/${id}`)),
             "written",
           )
-        const old = yield* activate(kind, "fenced")
+        const old = yield* activate(kind, id)
         expect(yield* touch(old)).toBe("written")
-        const present = yield* activate(kind, "fenced")
+        const present = yield* activate(kind, id)
         expect(yield* present.state).toBe(1)
         expect((yield* Effect.flip(touch(old)))._tag).toBe("Moved")
         // It accepts no message until its lock on the shard is confirmed or lost.
@@ -49,7 +51,7 @@ layer(Layer.provideMerge(Layer.empty, databaseLayer))("an actor of any kind", (i
         expect(yield* touch(present)).toBe("written")
         const rows = yield* Effect.flatMap(
           Stores.Reads,
-          (sql) => sql`select 1 from handle where handle = ${`${kind}/fenced`}`,
+          (sql) => sql`select 1 from handle where handle = ${`${kind}/${id}`}`,
         )
         expect(rows.length).toBe(2)
         // It waits for three seconds, even if the clock is set back by an hour meanwhile.
@@ -63,10 +65,11 @@ layer(Layer.provideMerge(Layer.empty, databaseLayer))("an actor of any kind", (i
 
   it.effect("keeps its state after a rejection and after a change", () =>
     Effect.gen(function* () {
-      const actor = yield* activate("Identity", "known")
-      const other = yield* activate("Org", "known")
+      const id = newHandle("known")
+      const actor = yield* activate("Identity", id)
+      const other = yield* activate("Org", id)
       yield* actor.change(system, (write) =>
-        Effect.as(insert(write, "Identity/known"), { value: undefined, state: 41 }),
+        Effect.as(insert(write, `Identity/${id}`), { value: undefined, state: 41 }),
       )
       yield* Effect.flip(actor.write(system, () => Effect.fail(new NotFound({ detail: "no" }))))
       expect(yield* actor.state).toBe(41)
@@ -77,12 +80,13 @@ layer(Layer.provideMerge(Layer.empty, databaseLayer))("an actor of any kind", (i
 
   it.effect("returns the settled state while a commit is visible to others but not yet in memory", () =>
     Effect.gen(function* () {
-      const actor = yield* activate("Identity", "unheard")
+      const id = newHandle("unheard")
+      const actor = yield* activate("Identity", id)
       const seen = yield* Deferred.make<void>()
       const committed = yield* Deferred.make<void>()
       const change = yield* Effect.forkChild(
         actor.change(system, (write) =>
-          insert(write, "Identity/unheard").pipe(
+          insert(write, `Identity/${id}`).pipe(
             Effect.andThen(Deferred.succeed(seen, undefined)),
             Effect.andThen(Deferred.await(committed)),
             Effect.as({ value: undefined, state: 42 }),
@@ -104,15 +108,16 @@ layer(Layer.provideMerge(Layer.empty, databaseLayer))("an actor of any kind", (i
 
   it.effect("drops its state after an unknown outcome", () =>
     Effect.gen(function* () {
-      const actor = yield* activate("Identity", "doubtful")
+      const id = newHandle("doubtful")
+      const actor = yield* activate("Identity", id)
       yield* actor.change(system, (write) =>
-        Effect.as(insert(write, "Identity/doubtful"), { value: undefined, state: 41 }),
+        Effect.as(insert(write, `Identity/${id}`), { value: undefined, state: 41 }),
       )
       yield* Effect.exit(actor.write(system, () => Effect.die(new Error("the answer never came"))))
       expect(yield* actor.state).toBe(1)
       // If the store did not respond in time, the statement may have been committed, so the actor loads its state again.
       yield* actor.change(system, (write) =>
-        Effect.as(insert(write, "Identity/doubtful"), { value: undefined, state: 41 }),
+        Effect.as(insert(write, `Identity/${id}`), { value: undefined, state: 41 }),
       )
       const late = new Unavailable({ detail: "The database did not answer in time.", retry_after_seconds: 1 })
       yield* Effect.flip(actor.write(system, () => Effect.fail(late)))
@@ -136,24 +141,25 @@ layer(Layer.provideMerge(Layer.empty, databaseLayer))("an actor of any kind", (i
         yield* Effect.exit(write)
         return Object.entries(yield* counted).filter(([outcome, n]) => n !== before[outcome])
       })
-      const old = yield* activate("Identity", "counted")
+      const id = newHandle("counted")
+      const old = yield* activate("Identity", id)
       const write = (statement: (write: Fenced) => Effect.Effect<unknown, unknown>) => old.write(system, statement)
       const one = (outcome: string, before: number) => [[outcome, before + 1]]
       const now = yield* counted
-      expect(yield* gained(write((fenced) => insert(fenced, "Identity/counted")))).toEqual(one("done", now["done"]!))
+      expect(yield* gained(write((fenced) => insert(fenced, `Identity/${id}`)))).toEqual(one("done", now["done"]!))
       const no = new NotFound({ detail: "no" })
       expect(yield* gained(write(() => Effect.fail(no)))).toEqual(one("refused", now["refused"]!))
       expect(yield* gained(write(() => Effect.die("never")))).toEqual(one("doubt", now["doubt"]!))
       yield* old.state
-      yield* (yield* activate("Identity", "counted")).state
-      const lost = gained(write((fenced) => insert(fenced, "Identity/counted")))
+      yield* (yield* activate("Identity", id)).state
+      const lost = gained(write((fenced) => insert(fenced, `Identity/${id}`)))
       expect(yield* lost).toEqual(one("fence_lost", now["fence_lost"]!))
     }),
   )
 
   it.effect("passes each write its time and initiator", () =>
     Effect.gen(function* () {
-      const actor = yield* activate("Identity", "asked")
+      const actor = yield* activate("Identity", newHandle("asked"))
       const by = { kind: "admin_key", credentialId: "k", requestId: "req_1" } as const
       const seen = yield* actor.write(by, (write) => Effect.succeed(write))
       expect(seen.by).toEqual(by)

@@ -167,6 +167,18 @@ layer(storesLayer)("Idempotency record", (it) => {
     }),
   )
 
+  it.effect("of a request that changed nothing is free for any request, and no other record is", () =>
+    Effect.gen(function* () {
+      const { claim, commandOf, scope } = yield* fresh
+      const other = { operation: "POST /api/keys" }
+      const first = yield* commandOf(claim())
+      yield* commandOf(claim("one", other))
+      yield* (yield* IdempotencyRecords).forget(scope)
+      expect(yield* Effect.flip(claim("two", other))).toMatchObject({ code: "idempotency_key_reused" })
+      expect(yield* commandOf(claim("two"))).not.toBe(first)
+    }),
+  )
+
   it.effect("of an undecided request is free immediately for the same command", () =>
     Effect.gen(function* () {
       const { claim, commandOf, release } = yield* fresh
