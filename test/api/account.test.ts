@@ -1,3 +1,4 @@
+import { get, type IncomingMessage } from "node:http"
 import { unzipSync } from "fflate"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { call, makeIdentity, signUp } from "../harness/Client.ts"
@@ -216,19 +217,45 @@ describe("Export", () => {
     expect(response.headers.get("content-type")).toBe("application/zip")
     return Object.keys(unzipSync(new Uint8Array(await response.arrayBuffer())))
   }
+  const run = async (token: string) => {
+    const linkResponse = await call(service.base, "POST", "/api/exports", { token })
+    expect(linkResponse.status).toBe(202)
+    const at = `/api/exports/${linkResponse.body.id}`
+    return eventually(
+      () => call(service.base, "GET", at, { token }),
+      ({ body: { status } }) => status === "ready",
+    )
+  }
+
+  it("is not sent to the end if the credential that downloads it is revoked meanwhile", async () => {
+    const { session } = await signUp(service.base)
+    const { identity } = await makeIdentity(service.base, session)
+    // More than the buffers of a connection hold.
+    await service.query(
+      (sql) => sql`
+        insert into draft (id, identity_id, version, summary, content, created_at, updated_at)
+        select uuidv7(), ${identity.id}, 1, '{}', json_build_object('text', (
+          select string_agg(md5(n::text || k), '') from generate_series(1, 3125) k)), now(), now() from generate_series(1, 99) n`,
+    )
+    const { body } = await run(session)
+    const { body: made } = await call(service.base, "POST", "/api/keys", { token: session, body: { name: "k" } })
+    const headers = { authorization: `Bearer ${made.key}` }
+    const events = await fetch(`${service.base}/api/events/stream`, { headers })
+    const download = await new Promise<IncomingMessage>((resolve) =>
+      get(`${service.base}${body.download_url}`, { headers }, resolve),
+    )
+    await call(service.base, "DELETE", `/api/keys/${made.api_key.id}`, { token: session })
+    await events.text()
+    const rest = async () => {
+      for await (const _ of download);
+    }
+    await expect(rest()).rejects.toThrow("aborted")
+  })
+
   it("is a zip with Vault values for a session only, and with its own Identity for an Identity Key", async () => {
     const { session } = await signUp(service.base)
     const [ada, bob] = [await makeIdentity(service.base, session), await makeIdentity(service.base, session)]
     const key = ada.secrets.identity_key
-    const run = async (token: string) => {
-      const linkResponse = await call(service.base, "POST", "/api/exports", { token })
-      expect(linkResponse.status).toBe(202)
-      const at = `/api/exports/${linkResponse.body.id}`
-      return eventually(
-        () => call(service.base, "GET", at, { token }),
-        ({ body: { status } }) => status === "ready",
-      )
-    }
     const { body: complete } = await run(session)
     expect(complete).toMatchObject({ identity: null, download_url: `/api/exports/${complete.id}/archive` })
     expect(await archive(complete.download_url, session)).toContain("vault_values.jsonl")

@@ -184,4 +184,11 @@ export const creators: Mutants = {
     bug: "anybody fills the store with registrations of apps",
     tests: ["oauth/attacks"],
   },
+  "download-after-revocation": {
+    file: "api/src/account/Account.ts",
+    from: "HttpServerResponse.stream(yield* whileValid(body), {",
+    to: "HttpServerResponse.stream(body, {",
+    bug: "a client that reads slowly gets the rest of an export after its key was revoked",
+    tests: ["api/account"],
+  },
 }

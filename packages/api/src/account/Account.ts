@@ -15,6 +15,7 @@ import { refusalOf } from "../http/Translations.ts"
 import { notAsSeen, tagOfValue, unchanged } from "../EntityTags.ts"
 import { commandId } from "../RequestContext.ts"
 import * as ActorCalls from "./ActorCalls.ts"
+import * as Downloads from "./Downloads.ts"
 
 const tagOfOrg = tagOfValue(Org)
 const asRead = unchanged(Org)
@@ -75,6 +76,7 @@ export const exportsGroup = RequestServices.group(
   "exports",
   Effect.fn(function* (handlers) {
     const exports = yield* Exports
+    const whileValid = yield* Downloads.make
     const askOrg = yield* ActorCalls.ofOrg
     /** Exports that the credential could not have requested are neither listed nor downloadable. */
     const within = Effect.map(Realm, ({ orgId, subject }) => [orgId, subject?.id ?? null] as const)
@@ -102,7 +104,7 @@ export const exportsGroup = RequestServices.group(
         if (fromPublic("exp_", params.id) === undefined)
           return yield* new NotFound({ detail: "The export does not exist." })
         const body = yield* exports.archive(...(yield* within), params.id, kind === "session")
-        return HttpServerResponse.stream(body, {
+        return HttpServerResponse.stream(yield* whileValid(body), {
           contentType: "application/zip",
           headers: { "content-disposition": `attachment; filename="${params.id}.zip"` },
         })

@@ -4,6 +4,7 @@ import { Caller, Realm } from "@svc/domain/account/Authorization"
 import { AuditQueries } from "@svc/cluster/audit/AuditQueries"
 import { Clock, Effect, Stream } from "effect"
 import { HttpServerResponse } from "effect/http"
+import * as Downloads from "../account/Downloads.ts"
 import * as RequestServices from "../http/RequestServices.ts"
 
 const dayMillis = 86_400_000
@@ -14,6 +15,7 @@ export const layer = RequestServices.group(
   "audit",
   Effect.fn(function* (handlers) {
     const audit = yield* AuditQueries
+    const whileValid = yield* Downloads.make
     /** The log of the whole account, or of one Identity. */
     const within = Effect.map(Realm, ({ orgId, subject }) => [orgId, subject?.id ?? null] as const)
 
@@ -37,7 +39,8 @@ export const layer = RequestServices.group(
         const end = yield* audit.head(org)
         const first = `${JSON.stringify({ ...end, since: since ?? null, until: until ?? null })}\n`
         const lines = Stream.concat(Stream.succeed(first), audit.sealedLines(org, since, until))
-        return HttpServerResponse.stream(Stream.orDie(Stream.map(lines, (line) => encoder.encode(line))), {
+        const body = yield* whileValid(Stream.orDie(Stream.map(lines, (line) => encoder.encode(line))))
+        return HttpServerResponse.stream(body, {
           contentType: "application/jsonl",
           headers: { "content-disposition": `attachment; filename="audit.jsonl"` },
         })
