@@ -15,7 +15,7 @@ import { refusalOf } from "../http/Translations.ts"
 import { notAsSeen, tagOfValue, unchanged } from "../EntityTags.ts"
 import { commandId } from "../RequestContext.ts"
 import * as ActorCalls from "./ActorCalls.ts"
-import * as Downloads from "./Downloads.ts"
+import * as Downloads from "../http/Downloads.ts"
 
 const tagOfOrg = tagOfValue(Org)
 const asRead = unchanged(Org)

@@ -4,7 +4,7 @@ import { Caller, Realm } from "@svc/domain/account/Authorization"
 import { AuditQueries } from "@svc/cluster/audit/AuditQueries"
 import { Clock, Effect, Stream } from "effect"
 import { HttpServerResponse } from "effect/http"
-import * as Downloads from "../account/Downloads.ts"
+import * as Downloads from "../http/Downloads.ts"
 import * as RequestServices from "../http/RequestServices.ts"
 
 const dayMillis = 86_400_000
