@@ -94,7 +94,36 @@ layer(watched)("a Mastodon-compatible server", (it) => {
         ])
       }),
     )
+
+    it.effect(`${kind}: posts once when the response is lost and a retry is limited`, () =>
+      Effect.gen(function* () {
+        yield* TestClock.setTime(Date.now())
+        const server = yield* mastodonServer({ kind })
+        const { org_id, actor } = yield* connectedIdentity(server, `twice${kind}`)
+        const post = { org_id, ...(yield* newPost({ text: "Once." })) }
+        server.settings.loses = (route) => route === "POST /api/v1/statuses"
+        expect(yield* through(Effect.flip(actor.Publish(post)))).toMatchObject({ code: "connector_platform_error" })
+        delete server.settings.loses
+        server.settings.limited = true
+        const code = "connector_platform_rate_limited"
+        expect(yield* through(Effect.flip(actor.Publish(post)))).toMatchObject({ code })
+        server.settings.limited = false
+        const made = yield* through(actor.Publish(post))
+        expect([...server.world.statuses.values()].map(({ uri }) => uri)).toEqual([made.uri])
+      }),
+    )
   }
+
+  it.effect("confirms a reply although it limits calls from the reply on", () =>
+    Effect.gen(function* () {
+      const server = yield* mastodonServer()
+      const { org_id, actor } = yield* connectedIdentity(server, "last")
+      const question = server.world.publish(server.world.join("grace@elsewhere.example"), "@botlast why?")
+      server.settings.after = async (route) => void (server.settings.limited ||= route === "POST /api/v1/statuses")
+      const post = yield* newPost({ text: "Because.", reply_to: question.uri })
+      expect(yield* through(actor.Publish({ org_id, ...post }))).toMatchObject({ reply_to: question.uri })
+    }),
+  )
 
   it.effect("is registered with again after it removed the application", () =>
     Effect.gen(function* () {

@@ -11,7 +11,7 @@ import * as Refusals from "@svc/mail-gateway/mail/submission/Refusals"
 import { SystemMail } from "@svc/mail-gateway/mail/SystemMail"
 import { Transactions } from "@svc/mail-gateway/mail/Transactions"
 import type { Problem } from "@svc/domain/problems/Problem"
-import { type Context, Effect, Layer, ManagedRuntime } from "effect"
+import { Context, Effect, Layer, ManagedRuntime, Metric } from "effect"
 import { afterAll, beforeAll, expect, it } from "vitest"
 import { converse, upToData } from "../harness/Mail.ts"
 
@@ -139,6 +139,23 @@ it("flawed content is rejected permanently, and a message of exactly the maximum
   // The connection closes with the rejection: what follows may be smuggled content.
   const all = await converse(port, [...upToData(to("ada")), "Subject: x\r\n\r\na\rb\r\n.\r\n", "QUIT\r\n"])
   expect(all.at(-1)).toMatch(/^554 5\.6\.0 /)
+})
+
+it("replies to content are counted, whether its form or a Mailbox is the reason", async () => {
+  const counts = () =>
+    ["accepted", "deferred", "refused"].map((outcome) => {
+      const found = Metric.snapshotUnsafe(Context.empty()).find(
+        ({ id, attributes }) => id === "svc_smtp_messages_total" && attributes?.["outcome"] === outcome,
+      )
+      return found?.type === "Counter" ? Number(found.state.count) : 0
+    })
+  const before = counts()
+  const head = "Subject: x\r\n\r\n"
+  for (const data of ["x\r\n", "a\0b\r\n", "a\nb\r\n", `${"x".repeat(maxBytes)}\r\n`])
+    await content(["ada"], {}, head + data)
+  await content(["ada"], { deliver: { ada: unavailable } })
+  await content(["ada"], { deliver: { ada: refused("gone") } })
+  expect(counts().map((count, at) => count - before[at]!)).toEqual([1, 1, 4])
 })
 
 it("every retryable reply has a 4xx code in both forms, and every final one 5xx", () => {

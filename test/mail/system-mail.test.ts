@@ -69,6 +69,35 @@ layer(actors())("Mail for postmaster@", (it) => {
     }).pipe(Effect.scoped),
   )
 
+  it.effect("that the relay rejects is tried ever later, at most once a day", () =>
+    Effect.gen(function* () {
+      yield* receive("spam")
+      const sql = yield* Writes
+      const began = yield* Clock.currentTimeMillis
+      const tried: Array<number> = []
+      const mailer = Layer.succeed(SystemMailer, {
+        send: () => Effect.void,
+        keep: () => Effect.void,
+        forward: () =>
+          Effect.flatMap(Clock.currentTimeMillis, (now) => {
+            tried.push((now - began) / 1000)
+            return Effect.fail(new RelayUnavailable({ message: "550 spam" }))
+          }),
+      })
+      const round = Effect.provide(SystemMailForwarding.forward("operator@example.org"), mailer)
+      yield* round
+      for (let n = 0; n < 40; n++) yield* Effect.andThen(TestClock.adjust("15 seconds"), round)
+      expect(tried).toEqual([0, 15, 45, 105, 225, 465])
+      yield* sql`update system_mail set attempts = 1000, next_attempt_at = '-infinity' where subject = 'spam'`
+      yield* round
+      yield* Effect.andThen(TestClock.adjust("23 hours"), round)
+      expect(tried).toHaveLength(7)
+      yield* Effect.andThen(TestClock.adjust("1 hour"), round)
+      expect(tried).toHaveLength(8)
+      yield* sql`delete from system_mail where subject = 'spam'`
+    }),
+  )
+
   it.effect("is forwarded to the operator unchanged and once, and retried if the relay rejects it", () =>
     Effect.gen(function* () {
       const { relay, mailer } = yield* relayed

@@ -2,6 +2,27 @@
 import type { Mutants } from "./Mutant.ts"
 
 export const clusterMail: Mutants = {
+  "rejected-operator-mail-every-round": {
+    file: "cluster/src/mail/SystemMailForwarding.ts",
+    from: "next_attempt_at = ${now}::timestamptz\n          + least(",
+    to: "next_attempt_at = ${now}::timestamptz\n          + least('1 second'::interval, ",
+    bug: "mail for the operator that the relay rejects is offered again every 15 seconds for months",
+    tests: ["mail/system-mail"],
+  },
+  "ledger-forgets-after-limited-retry": {
+    file: "cluster/src/connectors/ConnectorHandlers.ts",
+    from: "!started.again && isFailure(failure)",
+    to: "isFailure(failure)",
+    bug: "a post whose response was lost is made twice if a retry meets a rate limit",
+    tests: ["connectors/kinds"],
+  },
+  "reply-read-after-it-was-made": {
+    file: "cluster/src/connectors/platforms/mastodon/Statuses.ts",
+    from: "    return postOf(yield* Responses.as(Responses.Status)(response))",
+    to: "    return (yield* posts(session, [yield* Responses.as(Responses.Status)(response)]))[0]!",
+    bug: "a reply that was made is reported as limited, and made again",
+    tests: ["connectors/kinds"],
+  },
   "approves-other-bytes": {
     file: "cluster/src/mail/sending/Approvals.ts",
     from: "if (!waiting.intact || (decision",

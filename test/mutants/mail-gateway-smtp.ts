@@ -198,6 +198,13 @@ export const mailGatewaySmtp: Mutants = {
     bug: "mail to a full Mailbox is refused for good, and to a removed one tried for days",
     tests: ["mail/replies"],
   },
+  "flawed-content-not-counted": {
+    file: "mail-gateway/src/mail/Smtp.ts",
+    from: "        noted(reply)\n        done(reply)",
+    to: "        done(reply)",
+    bug: "svc_smtp_messages_total misses messages that are refused because of their form",
+    tests: ["mail/replies"],
+  },
   "full-beside-stored-accepted": {
     file: "mail-gateway/src/mail/Smtp.ts",
     from: 'if (failures.some((failure) => failure._tag === "MailboxRefused"',

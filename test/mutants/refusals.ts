@@ -161,9 +161,9 @@ export const refusals: Mutants = {
   },
   "rejected-system-mail-blocks": {
     file: "cluster/src/mail/SystemMailForwarding.ts",
-    from: "      last = waiting.at(-1)\n",
-    to: "      return\n",
-    bug: "twenty messages that the relay rejects keep all later mail for the operator from being forwarded",
+    from: "set forwarded_at = now() where id = ${id}`\n",
+    to: "set forwarded_at = now() where id = ${id}`\n      else return\n",
+    bug: "a message that the relay rejects keeps later mail for the operator from being forwarded for a round",
     tests: ["mail/system-mail"],
   },
   "usage-counted-twice": {

@@ -179,9 +179,9 @@ export const handlers = (actor: Actor) => {
         withTimeout(isDm ? platform.sendDm(session, wanted) : platform.post(session, wanted), platform.title),
       ).pipe(
         // A post that was definitely not created is removed from the ledger. Otherwise it stays, so that a retry looks
-        // for it.
+        // for it. The failure of a retry says nothing about the attempts before it.
         Effect.tapError((failure) =>
-          isFailure(failure) && !(failure instanceof PlatformUnreachable)
+          !started.again && isFailure(failure) && !(failure instanceof PlatformUnreachable)
             ? Effect.ignore(ownership.write(byOf(request), (write) => PostLedger.cancel(write, payload.command_id)))
             : Effect.void,
         ),

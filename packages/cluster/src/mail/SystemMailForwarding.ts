@@ -1,5 +1,5 @@
 /** Forwards mail for `postmaster@` and `abuse@` to the operator (`SVC_POSTMASTER_TO`), unchanged. */
-import { Effect, Result, Schedule } from "effect"
+import { Clock, Effect, Result, Schedule } from "effect"
 import { Singleton } from "effect/cluster"
 import { inSlices } from "./MessageContent.ts"
 import { SystemMailer } from "./SystemMailer.ts"
@@ -8,40 +8,39 @@ import { Timing } from "../Timing.ts"
 
 interface Waiting {
   readonly id: string
-  readonly received_at: Date
   readonly bytes: number
 }
 
-const batch = 20
-
 /**
- * Forwards all waiting messages. A message that the relay rejects is left for the next round and does not block later
- * ones.
+ * Forwards all due messages. Each attempt first moves the next one further away, so that a message that the relay rejects
+ * neither blocks later ones nor reaches the relay often.
  */
-const forward = (to: string) =>
+export const forward = (to: string) =>
   Effect.gen(function* () {
     const sql = yield* Unhurried
     const mailer = yield* SystemMailer
-    let last: Waiting | undefined
-    while (true) {
-      const waiting: ReadonlyArray<Waiting> = yield* sql<Waiting>`
-        select id, received_at, length(raw) as bytes from system_mail
-        where forwarded_at is null
-          ${last === undefined ? sql`` : sql`and (received_at, id) > (${last.received_at}::timestamptz, ${last.id}::uuid)`}
-        order by received_at, id limit ${batch}`
-      for (const { id, bytes } of waiting) {
-        const raw = yield* inSlices(
-          bytes,
-          (from, count) =>
-            sql<{ slice: Uint8Array }>`
-            select substring(raw from ${from}::int for ${count}::int) as slice from system_mail where id = ${id}`,
-        )
-        if (raw === undefined) continue
-        const taken = yield* Effect.result(mailer.forward({ to, raw }))
-        if (Result.isSuccess(taken)) yield* sql`update system_mail set forwarded_at = now() where id = ${id}`
-      }
-      if (waiting.length < batch) return
-      last = waiting.at(-1)
+    const now = new Date(yield* Clock.currentTimeMillis)
+    const { first, last, doublings } = Timing.systemMailRetry
+    const claim = sql<Waiting>`
+      update system_mail set attempts = attempts + 1,
+        next_attempt_at = ${now}::timestamptz
+          + least(${last}::interval, ${first}::interval * power(2, least(attempts, ${doublings}::int)))
+      where id = (
+        select id from system_mail where forwarded_at is null and next_attempt_at <= ${now}::timestamptz
+        order by next_attempt_at, received_at, id limit 1
+      )
+      returning id, length(raw) as bytes`
+    for (let [due] = yield* claim; due !== undefined; [due] = yield* claim) {
+      const { id, bytes } = due
+      const raw = yield* inSlices(
+        bytes,
+        (from, count) =>
+          sql<{ slice: Uint8Array }>`
+          select substring(raw from ${from}::int for ${count}::int) as slice from system_mail where id = ${id}`,
+      )
+      if (raw === undefined) continue
+      const taken = yield* Effect.result(mailer.forward({ to, raw }))
+      if (Result.isSuccess(taken)) yield* sql`update system_mail set forwarded_at = now() where id = ${id}`
     }
   })
 

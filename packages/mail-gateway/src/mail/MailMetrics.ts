@@ -56,8 +56,11 @@ const outcomeOf = (reply: Reply | null) =>
 
 export const recipient = (reply: Reply | null): void => void recipients.of(outcomeOf(reply)).n++
 
-export const message = (reply: Reply | null, bytes: number, since: number): void => {
-  messages.of(outcomeOf(reply)).n++
+/** Counts the reply to a message. */
+export const message = (reply: Reply | null): void => void messages.of(outcomeOf(reply)).n++
+
+/** Observes a message whose form was accepted. */
+export const judged = (bytes: number, since: number): void => {
   sizes.observe(bytes)
   durations.observe((performance.now() - since) / 1000)
 }

@@ -20,7 +20,7 @@ import type { Resolver } from "./Resolver.ts"
 import { Bounces } from "./sending/Bounces.ts"
 import * as Clients from "./smtp/Clients.ts"
 import * as Data from "./smtp/Data.ts"
-import { replies } from "./smtp/Replies.ts"
+import { type Reply, replies } from "./smtp/Replies.ts"
 import { openConnection, responder, Server, sessionTimers } from "./smtp/Server.ts"
 import * as SessionLog from "./smtp/SessionLog.ts"
 import * as Trace from "./smtp/Trace.ts"
@@ -175,25 +175,34 @@ const listen = Effect.fnUntraced(function* (settings: SmtpSettings) {
     stream.once("end", () => {
       clearTimeout(late)
       const received = data.finish()
-      if (typeof received !== "string" && !isModest(received.raw)) done(replies.header)
+      const noted = (reply: Reply | null) => {
+        MailMetrics.message(reply)
+        log.message(session, reply)
+      }
+      const refuse = (reply: Reply) => {
+        noted(reply)
+        done(reply)
+      }
+      if (typeof received !== "string" && !isModest(received.raw)) refuse(replies.header)
       else if (typeof received !== "string") {
         const since = performance.now()
         respond(transact(session, received), (error, transaction) => {
-          MailMetrics.message(error, received.raw.length, since)
-          log.message(session, error)
+          MailMetrics.judged(received.raw.length, since)
+          noted(error)
           const isOpen = openConnection(session) !== undefined
           if (error === null) done(null, "Accepted")
           else done(error)
           transaction?.end(isOpen)
         })
       } else if (received === "too_large") {
-        respond(Effect.forkDetach(tellOversized(session)), () => done(replies.tooLarge))
+        respond(Effect.forkDetach(tellOversized(session)), () => refuse(replies.tooLarge))
       } else if (received === "bare_line_break") {
         // The bytes after a bare line break may be smuggled message content, so none of them are read as commands.
         const connection = openConnection(session)
+        noted(replies[received])
         connection?.send(replies[received].responseCode, replies[received].message)
         close("bare_line_break")
-      } else done(replies[received])
+      } else refuse(replies[received])
     })
   }
 

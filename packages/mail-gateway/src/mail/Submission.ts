@@ -179,6 +179,7 @@ const listen = Effect.fnUntraced(function* (settings: SubmissionSettings) {
       if (received === "bare_line_break") {
         // The bytes after a bare line break may be smuggled message content, so none of them are read as commands.
         const { responseCode, message } = receiving[received]
+        MailMetrics.submission(receiving[received])
         openConnection(session)?.send(responseCode, message)
         close()
       } else if (received === "too_large") refuse(receiving.tooLarge)

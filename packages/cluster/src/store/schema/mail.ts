@@ -257,7 +257,10 @@ export const mail: ReadonlyArray<string> = [
     subject text not null,
     raw bytea not null,
     received_at timestamptz not null,
-    forwarded_at timestamptz
+    forwarded_at timestamptz,
+    attempts int not null default 0,
+    next_attempt_at timestamptz not null default '-infinity'
   )`,
   `create index system_mail_by_age on system_mail (received_at)`,
+  `create index system_mail_due on system_mail (next_attempt_at) where forwarded_at is null`,
 ]

@@ -68,6 +68,20 @@ export const make = (instances: Instances) => {
   const domainOf = (session: Session) =>
     Effect.map(instances.limits(session.http, session.account.service), ({ domain }) => domain)
 
+  /** Converts a status to a post. The URI of an unknown parent is null. */
+  const converted = (service: string, domain: string, status: Responses.Status): Post =>
+    boundedPost({
+      uri: status.uri,
+      url: status.url ?? null,
+      author_id: status.account.id,
+      author: nameOf(status.account.acct, domain),
+      author_name:
+        status.account.display_name == null || status.account.display_name === "" ? null : status.account.display_name,
+      text: textOf(status),
+      reply_to: status.in_reply_to_id == null ? null : (uris.get(`${service} ${status.in_reply_to_id}`) ?? null),
+      created_at: boundedDate(status.created_at, new Date()),
+    })
+
   /** Converts statuses to posts. Fetches parents whose URIs are unknown. */
   const posts = Effect.fnUntraced(function* (
     session: Session,
@@ -90,26 +104,8 @@ export const make = (instances: Instances) => {
         ),
       { concurrency: 4, discard: true },
     )
-    const now = new Date()
-    return statuses.map((status) =>
-      boundedPost({
-        uri: status.uri,
-        url: status.url ?? null,
-        author_id: status.account.id,
-        author: nameOf(status.account.acct, domain),
-        author_name:
-          status.account.display_name == null || status.account.display_name === ""
-            ? null
-            : status.account.display_name,
-        text: textOf(status),
-        reply_to: status.in_reply_to_id == null ? null : (uris.get(`${service} ${status.in_reply_to_id}`) ?? null),
-        created_at: boundedDate(status.created_at, now),
-      }),
-    )
+    return statuses.map((status) => converted(service, domain, status))
   })
-
-  const postOf = (session: Session, status: Responses.Status) =>
-    Effect.map(posts(session, [status]), (posted) => posted[0]!)
 
   /** Returns the server's status for a URI. The server fetches posts of other servers. */
   const find = Effect.fnUntraced(function* (
@@ -198,11 +194,19 @@ export const make = (instances: Instances) => {
     options: PostOptions.Options,
     shape: { readonly visibility: PostOptions.Options["visibility"]; readonly parent: Responses.Status | undefined },
   ) {
-    const limits = yield* instances.limits(session.http, session.account.service)
+    const { service } = session.account
+    const limits = yield* instances.limits(session.http, service)
+    const postOf = (status: Responses.Status) => {
+      note(service, status)
+      // Its parent is known, so nothing is read after the status was created: a failure of that request would look like a
+      // status that was not created.
+      if (shape.parent !== undefined) note(service, shape.parent)
+      return converted(service, limits.domain, status)
+    }
     yield* PostOptions.checkLimits(limits, text, options)
     if (post.again && !limits.idempotent) {
       const posted = yield* findPosted(session, post, text, shape.parent)
-      if (posted !== undefined) return yield* postOf(session, posted)
+      if (posted !== undefined) return postOf(posted)
     }
     const mediaIds = yield* upload(session, options)
     const response = yield* asAccount(session, ({ api }) =>
@@ -219,7 +223,7 @@ export const make = (instances: Instances) => {
         { requestInit: { headers: { "Idempotency-Key": post.command } } },
       ),
     )
-    return yield* postOf(session, yield* Responses.as(Responses.Status)(response))
+    return postOf(yield* Responses.as(Responses.Status)(response))
   })
 
   /** Adds a mention unless there is one. The server only notifies mentioned accounts of a reply or direct message. */
