@@ -44,7 +44,9 @@ describe("Identity", () => {
     const { session } = await signUp(service.base)
     const first = await makeIdentity(service.base, session)
     const second = await makeIdentity(service.base, session)
-    expect(first.identity.onboarding.seconds).toBeGreaterThan(0)
+    const { seconds, signed_up_at, ready_at } = first.identity.onboarding
+    expect(seconds).toBeGreaterThan(0)
+    expect(seconds).toBe((Date.parse(ready_at) - Date.parse(signed_up_at)) / 1000)
     expect(second.identity.onboarding).toBeNull()
   })
 

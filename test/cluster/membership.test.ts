@@ -17,6 +17,7 @@ import {
 } from "effect/cluster"
 import type { SqlConnection } from "effect/sql"
 import { TestClock } from "effect/testing"
+import { awaitFiber } from "../harness/Actors.ts"
 import { databaseLayer } from "../harness/Database.ts"
 import { quietFeed } from "../harness/Stores.ts"
 
@@ -36,14 +37,23 @@ const config = (port: number) =>
 
 /**
  * Starts the storage of one process with its own connections, and returns it with an effect that ends it. It reserves a connection of the
- * pool of `Writes`.
+ * pool of `Writes`, which never answers the statement `silent`.
  */
-const process = Effect.fnUntraced(function* (port: number) {
+const process = Effect.fnUntraced(function* (port: number, silent?: string) {
   let reserved: SqlConnection.Connection | undefined
+  const executeRaw =
+    (connection: SqlConnection.Connection): SqlConnection.Connection["executeRaw"] =>
+    (statement, parameters) =>
+      statement === silent ? Effect.never : connection.executeRaw(statement, parameters)
   const pool = Layer.effect(
     ClusterSql,
     Effect.map(Effect.service(Writes), (sql) => {
-      const reserve = Effect.tap(sql.reserve, (connection) => Effect.sync(() => (reserved = connection)))
+      const reserve = Effect.map(sql.reserve, (connection) => {
+        reserved = connection
+        return silent === undefined
+          ? connection
+          : Object.assign(Object.create(connection) as SqlConnection.Connection, { executeRaw: executeRaw(connection) })
+      })
       return new Proxy(sql, { get: (client, key) => (key === "reserve" ? reserve : Reflect.get(client, key)) })
     }),
   )
@@ -124,6 +134,16 @@ layer(Layer.merge(databaseLayer, quietFeed), { timeout: "60 seconds" })("Members
         select count(*)::int as n from pg_locks join cluster_runners on machine_id = objid::int8
         where locktype = 'advisory' and address = '127.0.0.1:9'`
       expect(held).toEqual({ n: 1 })
+      yield* one.end
+    }),
+  )
+
+  it.effect("of a runner without shards does not wait for a session that is silent", () =>
+    Effect.gen(function* () {
+      const one = yield* process(11, "select 1")
+      yield* one.join
+      const refreshed = yield* Effect.forkChild(one.storage.refresh(one.address, []), { startImmediately: true })
+      expect(yield* awaitFiber(refreshed, Timing.shardLockRefresh)).toMatchObject({ value: [] })
       yield* one.end
     }),
   )

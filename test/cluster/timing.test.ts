@@ -1,5 +1,7 @@
 /** Intervals that the documents promise, and those that must be longer than others. */
 import { Timing } from "@svc/cluster/Timing"
+import { Timing as Gateway } from "@svc/mail-gateway/Timing"
+import { Timing as Edge } from "@svc/tunnel-edge/edge/Timing"
 import { Duration } from "effect"
 import { describe, expect, it } from "vitest"
 
@@ -10,10 +12,9 @@ const day = 24 * hour
 
 type Name = keyof typeof Timing
 /** Returns milliseconds. Names that end in `Millis` are numbers, the others are durations. */
-const millis = (name: Name): number => {
-  const value: unknown = Timing[name]
-  return typeof value === "number" ? value : Duration.toMillis(Duration.fromInputUnsafe(value as Duration.Input))
-}
+const millisOf = (value: unknown): number =>
+  typeof value === "number" ? value : Duration.toMillis(Duration.fromInputUnsafe(value as Duration.Input))
+const millis = (name: Name): number => millisOf(Timing[name])
 
 describe("An interval", () => {
   it.each<[Name, number]>([
@@ -108,5 +109,65 @@ describe("An interval", () => {
   it("of a check lets a revocation reach a connection within a second", () => {
     expect(millis("credentialCheck")).toBeLessThan(second)
     expect(millis("feedGather") + millis("resourcesGather")).toBeLessThan(second)
+  })
+})
+
+describe("An interval of a gateway", () => {
+  it.each<[keyof typeof Gateway, number]>([
+    ["smtpDataMillis", 5 * minute],
+    ["smtpSessionMillis", 30 * minute],
+    ["smtpIdleMillis", minute],
+    ["recipientKnownMillis", second],
+    ["smtpClientWindowMillis", minute],
+    ["smtpUnknownWindowMillis", 10 * minute],
+    ["greylistMillis", minute],
+    ["verdictMillis", 10 * second],
+    ["judgingAnswersMillis", 5 * second],
+    ["dnsMillis", 2 * second],
+    ["imapLoginMillis", minute],
+    ["imapIdleMillis", 31 * minute],
+    ["imapStirMillis", 3 * minute],
+    ["submissionIdleMillis", 5 * minute],
+    ["submissionSessionMillis", hour],
+    ["loginWindowMillis", 10 * minute],
+    ["loginMostMillis", 8 * second],
+    ["sendMillis", 9 * minute],
+    ["letterMillis", 30 * second],
+    ["backOffMillis", 30 * second],
+    ["backOffMostMillis", 15 * minute],
+    ["policyRetryMillis", 5 * minute],
+    ["bounceWindowMillis", day],
+  ])("%s of mail is what its clients and servers see", (name, expected) =>
+    expect(millisOf(Gateway[name])).toBe(expected),
+  )
+
+  it.each<[keyof typeof Edge, number]>([
+    ["firstBytesMillis", 30 * second],
+    ["helloMillis", 10 * second],
+    ["headMillis", 30 * second],
+    ["firstByteMillis", minute],
+    ["idleMillis", 2 * minute],
+    ["rawKeepAliveMillis", minute],
+    ["rawIdleMillis", hour],
+    // The lifetime of a cached name is as long, so settings reach a name within this time without a notification.
+    ["standingEvery", 30 * second],
+    ["judgeEvery", second],
+    ["portToldMillis", hour],
+    ["peerStampMillis", minute],
+    ["flushEvery", 5 * second],
+    ["drainIdleMillis", 5 * second],
+    ["drainRequestMillis", 30 * second],
+  ])("%s of Tunnels is what agents and visitors see", (name, expected) => expect(millisOf(Edge[name])).toBe(expected))
+
+  it("is shorter than the one that contains it", () => {
+    expect(Edge.firstByteMillis).toBeLessThan(Edge.idleMillis)
+    expect(Edge.peerDialMillis).toBeLessThan(3 * second)
+    expect(Edge.partingMillis.revoked).toBeLessThan(Edge.partingMillis.replaced)
+    expect(Gateway.smtpFinalMillis + Gateway.smtpConnectMillis + Gateway.smtpGreetingMillis).toBeLessThan(
+      Gateway.sendMillis,
+    )
+    expect(Gateway.dnsMillis).toBeLessThan(Gateway.verdictMillis)
+    expect(Gateway.judgingPingMillis).toBeLessThan(Gateway.judgingSilenceMillis)
+    expect(Gateway.loginStepMillis).toBeLessThan(Gateway.loginMostMillis)
   })
 })

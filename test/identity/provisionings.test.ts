@@ -155,7 +155,9 @@ layer(
         // The secret is sealed for this Identity, and the stored hash is the hash of the key.
         const token = yield* sealing.open(identity.dataKey, identityKeyPlace(identity), identity_key!)
         expect(sha256Hex(new TextDecoder().decode(token))).toBe(hash)
-        yield* sealing.open(identity.dataKey, imapPasswordPlace(identity), imap_password!)
+        const password = yield* sealing.open(identity.dataKey, imapPasswordPlace(identity), imap_password!)
+        // 32 letters of an alphabet of 32 have 160 bits.
+        expect(new TextDecoder().decode(password)).toMatch(/^(?:[a-km-np-z2-9]{8}-){3}[a-km-np-z2-9]{8}$/)
       }
       expect(all.map(({ due }) => due())).toEqual([0, 1, 0])
       expect(yield* firstOf(one.orgId)).toEqual([{ first: ada.identity.id }])

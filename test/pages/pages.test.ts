@@ -21,8 +21,14 @@ beforeAll(async () => {
     body: {
       name: `Ada ${hostile}`,
       description: hostile,
-      provider: { organization: "Analytical", url: "https://example.org/?a=1&b='2'" },
-      skills: [{ id: "s", name: "Sums", description: "Adds & subtracts", tags: ["math"], examples: ["1 + 1?"] }],
+      provider: { organization: hostile, url: "https://example.org/?a=1&b='2'" },
+      version: hostile,
+      documentation_url: "https://example.org/?d=1&e='2'",
+      interfaces: [{ url: "https://example.org/?f=1&g='2'", protocol_binding: hostile, protocol_version: "1.0" }],
+      skills: [
+        { id: "s", name: "Sums", description: "Adds & subtracts", tags: ["math"], examples: ["1 + 1?"] },
+        { id: "h", name: hostile, description: hostile, tags: [hostile], examples: [hostile] },
+      ],
     },
   })
 })
@@ -30,7 +36,7 @@ beforeAll(async () => {
 describe("Public agent card", () => {
   it("resolves with the A2A SDK, supports ETags and allows any origin", async () => {
     const card = await new DefaultAgentCardResolver().resolve(service.base, `/@${handle}/agent-card.json`)
-    expect(card).toMatchObject({ name: `Ada ${hostile}`, version: "1.0.0", skills: [{ id: "s", name: "Sums" }] })
+    expect(card).toMatchObject({ name: `Ada ${hostile}`, skills: [{ id: "s", name: "Sums" }, { id: "h" }] })
     const response = await fetch(`${service.base}/@${handle}/agent-card.json`)
     expect(response.headers.get("access-control-allow-origin")).toBe("*")
     expect(response.headers.get("cache-control")).toBe("public, max-age=0, must-revalidate")
@@ -52,7 +58,10 @@ describe("Profile page", () => {
     expect(html).not.toContain("<script")
     expect(html).toContain("Ada &quot;&gt;&lt;script&gt;")
     expect(html).toContain("Adds &amp; subtracts")
-    expect(html).toContain("https://example.org/?a=1&amp;b=&#39;2&#39;")
+    for (const query of ["a=1&amp;b", "d=1&amp;e"])
+      expect(html).toContain(`href="https://example.org/?${query}=&#39;2&#39;"`)
+    // Title, heading, description (twice), operator, version, protocol, and the texts of the skill.
+    expect(html.split("&quot;&gt;&lt;script&gt;alert(1)&lt;/script&gt;").length - 1).toBe(11)
   })
   it("redirects other spellings of the Handle and answers 404 for unknown names", async () => {
     const spelled = await fetch(`${service.base}/@${handle.toUpperCase().replaceAll("-", "")}`, { redirect: "manual" })

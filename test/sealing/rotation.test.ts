@@ -1,9 +1,19 @@
+import { keyPlace } from "@svc/cluster/account/Devices"
+import * as ExportPieces from "@svc/cluster/account/exports/ExportPieces"
+import { sealedPlace } from "@svc/cluster/connectors/ConnectorState"
+import * as Authorizations from "@svc/cluster/connectors/credentials/Authorizations"
+import * as Registrations from "@svc/cluster/connectors/credentials/Registrations"
+import { identityKeyPlace, imapPasswordPlace, imapVerifierPlace } from "@svc/cluster/credentials/ShowOnce"
+import * as SigningKeys from "@svc/cluster/proof/SigningKeys"
+import { parseMasterKeys, type Place, Sealing } from "@svc/cluster/sealing/Sealing"
+import { passwordPlace } from "@svc/cluster/tunnel/Tunnels"
+import * as SecretRows from "@svc/cluster/vault/SecretRows"
+import * as SigningSecrets from "@svc/cluster/webhooks/SigningSecrets"
 import { makeUuidV7 } from "@svc/domain/Ids"
-import { parseMasterKeys, Sealing } from "@svc/cluster/sealing/Sealing"
 import { keysInUse, rotate } from "@svc/cluster/sealing/Rotation"
 import { Unhurried } from "@svc/cluster/store/Database"
 import { Vault } from "@svc/cluster/vault/Vault"
-import { expect, layer } from "@effect/vitest"
+import { describe, expect, it, layer } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import { makeOrg } from "../harness/Actors.ts"
 import { databaseLayer } from "../harness/Database.ts"
@@ -177,3 +187,53 @@ layer(Layer.provideMerge(Vault.layer, Layer.provideMerge(keys(former), databaseL
     )
   },
 )
+
+describe("the place of a sealed value", () => {
+  const own = (orgId: string, id: string) => ({ orgId, id, handle: "ada", dataKey: {} as never })
+  const bytes = (text: string) => Buffer.from(text)
+  const places: Readonly<Record<string, (org: string, id: string, c: string, d: string, e: string) => Place>> = {
+    "vault secret": (org, identity, c, d, e) => SecretRows.place({ org, identity }, c, d, e),
+    "signing key": (org, id, c) => SigningKeys.place(org, id, c),
+    "signing secret": (org, id, c) => SigningSecrets.place(own(org, id), c),
+    "initial key": (org, id) => identityKeyPlace(own(org, id)),
+    "initial password": (org, id) => imapPasswordPlace(own(org, id)),
+    "password of the Mailbox": (org, id) => imapVerifierPlace(own(org, id)),
+    "password of the Tunnel": (org, id) => passwordPlace(own(org, id)),
+    "key of a device": (org, id, c, d) => keyPlace(org, id, c, bytes(d)),
+    "piece of an export": (org, id, c, d) => ExportPieces.place(org, { id, identityId: c }, d, 1),
+    "app at a platform": (org, platform, c) => Registrations.place(org, platform, c),
+    authorization: (org, id, c, d) => Authorizations.place(own(org, id), c, bytes(d)),
+    credential: (orgId, identityId, platform, d, e) => sealedPlace({ orgId, identityId, platform }, d, e),
+  }
+  /** The number of ids that a place has, without those that the function ignores. */
+  const counts: Readonly<Record<string, number>> = {
+    "vault secret": 5,
+    "key of a device": 4,
+    "piece of an export": 4,
+    authorization: 4,
+    credential: 5,
+    "signing key": 3,
+    "signing secret": 3,
+    "app at a platform": 3,
+  }
+
+  it.each(Object.entries(places))(
+    "differs for each %s, so that no value can be moved to another row",
+    (name, place) => {
+      const ids = ["1", "2", "3", "4", "5"] as const
+      const all = [...ids.keys()].map((index) => {
+        const [a, b, c, d, e] = ids.with(index, "x")
+        return JSON.stringify(place(a!, b!, c!, d!, e!))
+      })
+      expect(new Set([...all, JSON.stringify(place(...ids))])).toHaveLength((counts[name] ?? 2) + 1)
+    },
+  )
+
+  it("belongs to one column", () => {
+    const columns = Object.entries(places).map(([name, place]) => {
+      const { table, column } = place("1", "2", "3", "4", "5")
+      return name === "credential" ? table : `${table}.${column}`
+    })
+    expect(new Set(columns)).toHaveLength(columns.length)
+  })
+})

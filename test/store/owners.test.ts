@@ -12,6 +12,7 @@ import { Unhurried } from "@svc/cluster/store/Database"
 import { makeUuidV7 } from "@svc/domain/Ids"
 import { Effect } from "effect"
 import { databaseLayer } from "../harness/Database.ts"
+import { fill, filledId, withoutReferences } from "../harness/GeneratedRows.ts"
 
 const cluster = path.join(import.meta.dirname, "..", "..", "packages", "cluster", "src")
 const declared: ReadonlyArray<Capability> = capabilities
@@ -60,22 +61,34 @@ layer(databaseLayer)("every table of the schema", (it) => {
         name === "identity" ||
         name === "message" ||
         keys.some(({ child, parent }) => child === name && parent !== name && cascades(parent))
-      const id = yield* makeUuidV7
-      const batchOf = (name: string) => {
+      // Every table has a row of another account and Identity, which stays.
+      yield* fill(sql)
+      for (const name of ["event", "export", "usage_hour", "vault_secret"])
+        yield* sql`update ${sql(name)} set identity_id = ${filledId}`
+      const other = yield* makeUuidV7
+      const batchOf = (name: string, id: string) => {
         const erased = owners[name]?.erased
         return typeof erased === "object" && "inBatches" in erased ? erased.inBatches(sql, id, 1) : undefined
       }
+      const kept: Array<string> = []
       for (const [name, { erased }] of Object.entries(owners)) {
         if (erased === "cascade") expect(cascades(name), `${name}: no foreign key cascades; declare batches`).toBe(true)
         else if ("inBatches" in erased || "together" in erased) {
-          const batch = batchOf("together" in erased ? erased.together : name)
+          const table = "together" in erased ? erased.together : name
+          const batch = batchOf(table, other)
           expect(batch?.compile()[0], `${name}: its batches do not delete it`).toContain(`delete from ${name} `)
-          expect(yield* batch!).toEqual([{ n: 0 }])
+          expect(yield* batch!, `${name}: its batches delete rows of others`).toEqual([{ n: 0 }])
+          // The row counts once: `together` names a table whose batch deletes rows of two.
+          if (table === name) {
+            const [own] = yield* withoutReferences(sql, batchOf(name, filledId)!)
+            if (own?.n !== 1) kept.push(name)
+          }
         } else if ("by" in erased) {
           const text = readFileSync(path.join(cluster, erased.by), "utf8")
           expect(text, `${name}: ${erased.by} does not delete it`).toContain(erased.statement)
         }
       }
+      expect(kept, "tables whose batches do not delete the row of the Identity").toEqual([])
       // Tables that name an account or an Identity and are kept after its deletion, each for a known reason.
       const named = yield* sql<{ name: string }>`
         select distinct table_name::text as name from information_schema.columns

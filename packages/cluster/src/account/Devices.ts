@@ -106,7 +106,7 @@ const now = Effect.map(Clock.currentTimeMillis, (millis) => new Date(millis))
 const unknown = new NotFound({ detail: "The user code does not exist." })
 
 /** Returns where the key is sealed. The name contains the hash of the device code, so only its holder can open it. */
-const keyPlace = (org: string, id: string, keyId: string, deviceHash: Uint8Array): Place => ({
+export const keyPlace = (org: string, id: string, keyId: string, deviceHash: Uint8Array): Place => ({
   table: "device_authorization",
   column: "sealed_key",
   row: id,

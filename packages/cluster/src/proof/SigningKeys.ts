@@ -13,7 +13,7 @@ import { type DataKey, type Place, Sealing } from "../sealing/Sealing.ts"
 import { orUnavailable, Reads, type Sql, Writes } from "../store/Database.ts"
 import { jose } from "./Libraries.ts"
 
-const place = (org: string, identity: string, kid: string): Place => ({
+export const place = (org: string, identity: string, kid: string): Place => ({
   table: "signing_key",
   column: "sealed",
   row: `${identity}/${kid}`,

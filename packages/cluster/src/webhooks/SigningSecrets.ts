@@ -12,7 +12,7 @@ import type { Sql } from "../store/Database.ts"
 import { newSecret } from "./DeliveryRequest.ts"
 import { Timing } from "../Timing.ts"
 
-const place = (identity: OwnIdentity, secretId: string): Place => ({
+export const place = (identity: OwnIdentity, secretId: string): Place => ({
   table: "signing_secret",
   column: "sealed",
   row: `${identity.id}/${secretId}`,

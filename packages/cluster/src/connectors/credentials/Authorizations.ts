@@ -19,7 +19,7 @@ export const hashOf = (state: string): Uint8Array => createHash("sha256").update
 export const invalidState = () =>
   new ConnectorStateInvalid({ detail: "The authorization is unknown, was used already, or has expired." })
 
-const place = (identity: OwnIdentity, platform: string, hash: Uint8Array): Place => ({
+export const place = (identity: OwnIdentity, platform: string, hash: Uint8Array): Place => ({
   table: "connector_authorization",
   column: "sealed",
   row: Buffer.from(hash).toString("hex"),

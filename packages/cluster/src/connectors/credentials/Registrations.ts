@@ -9,7 +9,7 @@ import type { Registrations } from "../platforms/Platform.ts"
 /** Limit per Org and platform, so that invented servers cannot fill the store. The oldest ones are removed. */
 const atMost = 50
 
-const place = (org: string, platform: string, service: string): Place => ({
+export const place = (org: string, platform: string, service: string): Place => ({
   table: "connector_registration",
   column: "sealed",
   row: `${platform}/${service}`,
