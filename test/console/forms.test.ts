@@ -1,7 +1,9 @@
 /** What forms and commands of the console keep while requests are in flight, without a browser. */
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest"
-import { Entries, leaveAll, mounted, source } from "./Modules.ts"
+import { drawn, Entries, leaveAll, mounted, source } from "./Modules.ts"
 
+const { Check, Select, TextArea, TextField } = await source("ui/Field.tsx")
+const { ConfirmButton } = await source("ui/Dialog.tsx")
 const { useForm, wrongAt } = await source("ui/Form.tsx")
 const { useChoice, useCommand } = await source("client/Commands.ts")
 const { Refused, Unreachable } = await source("client/Client.ts")
@@ -253,5 +255,78 @@ describe("A choice that is saved while it changes", () => {
     await choose("d")
     await hook.act(() => saved[2]!.resolve())
     expect([saved.map(({ value }) => value), hook.now.failure]).toEqual([["a", "c", "d"], undefined])
+  })
+})
+
+describe("A field", () => {
+  it.each([
+    ["input", TextField],
+    ["textarea", TextArea],
+    ["select", Select],
+  ])("of kind %s is connected with its label, hint and error, and passes on what is entered", async (name, Field) => {
+    const entered: Array<string> = []
+    const onValue = (value: string) => entered.push(value)
+    const given = { label: "Name", value: "Ada", onValue, children: [] }
+    const { top, fire, draw, leave } = await drawn<object>(Field, {
+      ...given,
+      hint: "Short",
+      wrong: "Too long",
+      disabled: true,
+    })
+    const [control] = top.all(name)
+    const { id, ...attributes } = control!.attributes
+    const texts = attributes["aria-describedby"]!.split(" ").map((one) => top.all({ id: one })[0]?.textContent)
+    expect(texts).toEqual(["Short", "Too long"])
+    expect(attributes["aria-invalid"]).toBe("true")
+    expect(top.all({ role: "alert" }).map(({ textContent }) => textContent)).toEqual(["Too long"])
+    expect(top.all("label").map(({ attributes, textContent }) => [attributes["for"], textContent])).toEqual([
+      [id, "Name"],
+    ])
+    expect((control as unknown as { disabled: unknown }).disabled ?? attributes["disabled"]).toBeTruthy()
+    await fire(control, name === "select" ? "change" : "input", { currentTarget: { value: "Ada L." } })
+    expect(entered).toEqual(["Ada L."])
+    await draw({ ...given, optional: true })
+    expect(control!.attributes).not.toHaveProperty("aria-describedby")
+    expect(control!.attributes).not.toHaveProperty("aria-invalid")
+    expect(top.all("label")[0]!.textContent).toBe("Name (optional)")
+    await leave()
+  })
+
+  it("of kind checkbox passes on its next state", async () => {
+    const entered: Array<boolean> = []
+    const onValue = (value: boolean) => entered.push(value)
+    const { top, fire, leave } = await drawn(Check, { checked: false, onValue, children: "On" })
+    await fire(top.all("input")[0], "change", { currentTarget: { checked: true } })
+    expect(entered).toEqual([true])
+    await leave()
+  })
+})
+
+describe("A button that asks for confirmation", () => {
+  const run = vi.fn(() => Promise.resolve(true))
+  const asked = { doing: "Remove", command: { run, busy: false, failure: undefined }, children: "Sure?" }
+
+  it("cannot be pressed while it is disabled", async () => {
+    const { top, draw, leave } = await drawn<object>(ConfirmButton, { ...asked, disabled: true })
+    const isOff = () => {
+      const [button] = top.all("button") as unknown as ReadonlyArray<{ disabled?: unknown; attributes: object }>
+      return Boolean(button!.disabled ?? "disabled" in button!.attributes)
+    }
+    expect(isOff()).toBe(true)
+    await draw(asked)
+    expect(isOff()).toBe(false)
+    await leave()
+  })
+
+  it("runs its command only after the confirmation, and closes", async () => {
+    const { top, fire, leave } = await drawn(ConfirmButton, { ...asked, typed: "ada" })
+    await fire(top.all("button")[0], "click")
+    const confirm = () => top.all("button").at(-1)!
+    await fire(top.all("input")[0], "input", { currentTarget: { value: "ada" } })
+    expect(run).not.toHaveBeenCalled()
+    await fire(confirm(), "click")
+    await vi.waitFor(() => expect(top.all("dialog")).toEqual([]))
+    expect(run).toHaveBeenCalledTimes(1)
+    await leave()
   })
 })

@@ -1,9 +1,10 @@
 /** How lists that are read page by page change while they are shown, without a browser. */
 import { afterEach, describe, expect, it, vi } from "vitest"
-import { eventually, heldCalls, leaveAll, mounted, source } from "./Modules.ts"
+import { drawn, eventually, heldCalls, leaveAll, mounted, source } from "./Modules.ts"
 
 const { changing, client, outdated } = await source("client/Queries.ts")
 const { merged, useList } = await source("client/Lists.ts")
+const { default: KeysPage } = await source("keys/KeysPage.tsx")
 
 afterEach(async () => {
   await leaveAll()
@@ -208,4 +209,58 @@ describe("A list that is read page by page", () => {
     await expect(changing("GET /api/keys", input, () => ({ api_keys: [] }), fails)).rejects.toThrow("no")
     expect(client.getQueryData(["GET /api/keys", input])).toBeUndefined()
   })
+})
+
+it("The list of keys offers a rotation only for keys that are valid and not replaced", async () => {
+  const calls = heldCalls()
+  vi.stubGlobal("location", { pathname: "/console/keys", search: "" })
+  const key = (name: string, more: object = {}) => ({
+    id: name,
+    name,
+    scope: "org",
+    identity_id: null,
+    token_prefix: "svc_admin_x",
+    scopes: ["*"],
+    networks: null,
+    created_at: "2026-11-01T00:00:00Z",
+    expires_at: null,
+    last_used_at: null,
+    last_used_address: null,
+    replaced_by: null,
+    ...more,
+  })
+  const keys = [
+    key("valid"),
+    key("used", { last_used_at: "2026-11-02T00:00:00Z", last_used_address: "192.0.2.1", networks: ["192.0.2.0/24"] }),
+    key("replaced", { replaced_by: "valid", expires_at: "2099-01-01T00:00:00Z" }),
+    key("ended", { expires_at: "2020-01-01T00:00:00Z" }),
+    key("narrow", { scopes: ["mail:read", "card:read"], expires_at: "2099-01-01T00:00:00Z" }),
+  ]
+  const bodies: Readonly<Record<string, object>> = {
+    "/api/keys": { api_keys: keys, next_cursor: null },
+    "/api/identities": { identities: [], next_cursor: null },
+    "/api/grants": { grants: [], next_cursor: null },
+  }
+  const { top, leave } = await drawn(KeysPage, {})
+  for (const _ of Object.keys(bodies)) {
+    const { url, answer } = await calls.next()
+    answer(200, bodies[url.split("?")[0]!])
+  }
+  await eventually(() => expect(top.all("tr").length).toBe(keys.length + 1))
+  const shown = top.all("tr").flatMap((row) => {
+    const name = keys.find((one) => row.all("td")[0]?.textContent === one.name)?.name
+    if (name === undefined) return []
+    const [, , rights, , end, use] = row.all("td").map(({ textContent }) => textContent)
+    const state = /Expired|Rotated/.exec(end!)?.[0]
+    const address = /from (.*)/.exec(use!)?.[1]
+    return [[name, rights, state, address, row.all("button").map(({ textContent }) => textContent)]]
+  })
+  expect(shown).toEqual([
+    ["valid", "Full access", undefined, undefined, ["Rotate", "Revoke"]],
+    ["used", "Full access192.0.2.0/24", undefined, "192.0.2.1", ["Rotate", "Revoke"]],
+    ["replaced", "Full access", "Rotated", undefined, ["Revoke"]],
+    ["ended", "Full access", "Expired", undefined, ["Revoke"]],
+    ["narrow", "mail:read card:read", undefined, undefined, ["Rotate", "Revoke"]],
+  ])
+  await leave()
 })

@@ -3,6 +3,7 @@ import { afterEach, beforeEach, describe, expect, it, vi } from "vitest"
 import { drawn, Entries, eventually, heldCalls, leaveAll, mounted, source } from "./Modules.ts"
 
 const { closed, keepDraft } = await source("compose/draft.ts")
+const { Kept, Overtaken } = await source("compose/DraftState.tsx")
 const { useDelayed } = await source("compose/delayed.ts")
 const { archive, flag, leaving, mark, remove } = await source("mail/selection/Bulk.ts")
 const { Toasts } = await source("ui/Toast.tsx")
@@ -314,4 +315,25 @@ describe("A change of many messages", () => {
     expect(calls.waiting()).toBe(0)
     await leave()
   })
+})
+
+it.each([
+  [{ is: "new" }, "", []],
+  [{ is: "changed" }, "Saving draft …", []],
+  [{ is: "saving" }, "Saving draft …", []],
+  [{ is: "saved", at: "2026-11-20T12:00:00Z" }, /^Draft saved /, []],
+  [{ is: "failed", failure: new Error("no") }, /in this browser/, ["Try again"]],
+  [{ is: "overtaken" }, "", ["Keep my version", "Show the other version"]],
+] as const)("the state %j of a draft is shown with what a person can do", async (state, text, buttons) => {
+  const keeper = { state: { value: state }, save: () => {}, overrule: () => Promise.resolve() }
+  const kept = await drawn(Kept, { of: keeper })
+  const status = kept.top.textContent
+  if (typeof text === "string") expect(status).toBe(text)
+  else expect(status).toMatch(text)
+  const offered = kept.top.all("button").map(({ textContent }) => textContent)
+  await kept.leave()
+  const overtaken = await drawn(Overtaken, { of: keeper, onReload: () => {} })
+  offered.push(...overtaken.top.all("button").map(({ textContent }) => textContent))
+  await overtaken.leave()
+  expect(offered).toEqual(buttons)
 })

@@ -110,6 +110,7 @@ const markups: ReadonlyArray<string> = [
   "<h1>a</h1><hr><h7>b</h7><section>c</section><article>d</article><main>e</main>",
   `${"<div>".repeat(120)}deep`,
   `${"<br>".repeat(100)}far`,
+  "<img src=cid:% alt=a><img src=cid:kno%77n alt=b>",
   `a${"\n".repeat(200)}b${" ".repeat(500)}c`,
   "<p>unclosed <b",
   "<p title='a\"b&lt;c'>q</p>",
@@ -164,7 +165,16 @@ it("what is written and kept is exact", async () => {
     JSON.stringify(fragments(["<b>one", "two"], { known: new Set(), shown: new Set() })),
     escaped(`<a href="x">'&`),
   )
-  for (const source of ["cid:known", "CID:known", "cid:%6bnown", "cid:other", "https://x.example/y", ""])
+  for (const source of [
+    "cid:known",
+    "CID:known",
+    "cid:%6bnown",
+    "cid:%",
+    "cid:%e4",
+    "cid:other",
+    "https://x.example/y",
+    "",
+  ])
     lines.push(`${source}: ${imageOf(source, { known: new Set(["known"]) })}`)
   for (const text of [
     "a\tb\r\nc\rd",
@@ -321,4 +331,12 @@ it("An attribute of HTML keeps its largest value and loses a larger one", () => 
   ] as const) {
     expect([kept(element, name, most), kept(element, name, more)], `${name}=${most}`).toEqual([true, false])
   }
+})
+
+it("Text behind an element that cannot be seen ends a run of blank lines, and the text in the element does not", () => {
+  const blank = "<br>".repeat(150)
+  const unseen = "<span style=color:#fff>unseen</span>"
+  const blanksOf = (html: string) => fragments([html], { known: new Set(), shown: new Set() })!.split("<br>").length - 1
+  expect(blanksOf(`${blank}<p>${unseen}seen</p>${blank}`)).toBe(300)
+  expect(blanksOf(`${blank}<p>${unseen}</p>${blank}`)).toBeLessThan(200)
 })

@@ -9,6 +9,7 @@ import { cluster } from "./cluster.ts"
 import { console } from "./console.ts"
 import { consoleModules } from "./console-modules.ts"
 import { domain } from "./domain.ts"
+import { drawnByLot } from "./drawn-by-lot.ts"
 import { edges } from "./edges.ts"
 import { embedded } from "./embedded.ts"
 import { leasesAndLocks } from "./leases-and-locks.ts"
@@ -44,6 +45,7 @@ export const mutants: Mutants = {
   ...console,
   ...consoleModules,
   ...domain,
+  ...drawnByLot,
   ...edges,
   ...embedded,
   ...leasesAndLocks,

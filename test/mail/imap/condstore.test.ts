@@ -226,7 +226,7 @@ describe("EXPUNGE and CLOSE", () => {
 
 describe("commands that take sequence numbers", () => {
   it("interpret numbers as sequence numbers, and as UIDs in their UID forms", async () => {
-    const { client, close } = await open()
+    const { client, other, close } = await open()
     expect((await client.say("FETCH 2 (UID)")).untagged).toEqual(["* 2 FETCH (UID 3)"])
     expect((await client.say("UID FETCH 2 (UID)")).untagged).toEqual(["* 1 FETCH (UID 2)"])
     expect((await client.say("SEARCH UID 5")).untagged).toEqual(["* SEARCH 3"])
@@ -240,6 +240,11 @@ describe("commands that take sequence numbers", () => {
       expect.stringMatching(/^\* OK \[COPYUID \d+ 2 1\]/),
       "* 1 EXPUNGE",
     ])
+    await other.append("INBOX", `Message-ID: <plan@x.example>\r\n${letter(7)}`)
+    await other.append("INBOX", `Message-ID: <reply@x.example>\r\nIn-Reply-To: <plan@x.example>\r\n${letter(8)}`)
+    await other.append("INBOX", `References: <plan@x.example> <reply@x.example>\r\n${letter(9)}`)
+    await client.say("NOOP")
+    expect((await client.say("UID THREAD REFERENCES UTF-8 7:9")).untagged).toContain("* THREAD (7 8 9)")
     close()
   })
 

@@ -94,8 +94,7 @@ const verdictOf = (dmarc: string, { domains, inDoubt }: Evidence): OriginVerdict
 const spfOf = async (arrival: Arrival, lookup: Signatures.Lookup) => {
   const { ip, helo, mailFrom, host } = arrival
   const { domain, status } = await spf({ ip, helo, sender: mailFrom, mta: host, resolver: lookup })
-  const result = status.result === "temperr" ? "temperror" : status.result
-  return { domain, result, row: formatAuthHeaderRow("spf", status) }
+  return { domain, result: status.result, row: formatAuthHeaderRow("spf", status) }
 }
 
 /**

@@ -194,7 +194,7 @@ const judged = (raw: Buffer, root: Part, result: DkimResult): Signature => {
   }
   return {
     domain: result.signingDomain ?? "",
-    result: status.result === "temperr" ? "temperror" : status.result,
+    result: status.result,
     coversAll,
     coversAgent: signed.has(agentField),
   }
