@@ -191,4 +191,18 @@ export const creators: Mutants = {
     bug: "a client that reads slowly gets the rest of an export after its key was revoked",
     tests: ["api/account"],
   },
+  "sign-in-outlasts-key": {
+    file: "cluster/src/proof/SignInTokens.ts",
+    from: "expiresAt: row.credential_end, grant: null",
+    to: "expiresAt: null, grant: null",
+    bug: "the ID token of a sign-in outlasts the key that started it",
+    tests: ["proof/sign-ins"],
+  },
+  "userinfo-after-revocation": {
+    file: "cluster/src/proof/SignInTokens.ts",
+    from: "where k.id = s.credential_id and k.revoked_at is null) end`",
+    to: "where k.id = s.credential_id) end`",
+    bug: "the access token of a sign-in is accepted after the key that started it was revoked",
+    tests: ["proof/sign-ins"],
+  },
 }

@@ -245,6 +245,23 @@ describe("the access token", () => {
     expect(post.status).toBe(200)
   })
 
+  it("ends with the credential that started the sign-in, as the ID token does", async () => {
+    const keyFor = async (rights: object) =>
+      (
+        await call(service.base, "POST", `/api/identities/${handle}/keys`, {
+          token: session,
+          body: { name: "brief", ...rights },
+        })
+      ).body
+    const expires_at = new Date(Math.ceil(Date.now() / 1000) * 1000 + 90_000)
+    const brief = await keyFor({ expires_at })
+    const { access, claims } = await open((await post(await site.login(), brief.key)).body.redirect_url)
+    expect(claims!.exp * 1000).toBe(expires_at.getTime())
+    expect((await userinfo(access!)).status).toBe(200)
+    await call(service.base, "DELETE", `/api/keys/${brief.api_key.id}`, { token: session })
+    expect((await userinfo(access!)).status).toBe(401)
+  })
+
   it("ends with the sign-in, which the agent may end too", async () => {
     const { visitor, body } = await signIn()
     expect((await userinfo(visitor.access!)).status).toBe(200)

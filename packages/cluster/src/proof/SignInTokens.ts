@@ -16,7 +16,7 @@ import { raise } from "../events/Raise.ts"
 import { ChangeFeed } from "../feed/ChangeFeed.ts"
 import { orUnavailable, Writes } from "../store/Database.ts"
 import { Timing } from "../Timing.ts"
-import { type Credential, permitted, type ProofSubject } from "./IssuePermission.ts"
+import { type Credential, endOf, permitted, type ProofSubject } from "./IssuePermission.ts"
 import { IssuerKeys } from "./IssuerKeys.ts"
 import * as Jws from "./Jws.ts"
 import { aboutEvent, after, changeBy } from "./SignIns.ts"
@@ -62,6 +62,8 @@ interface Row {
   readonly algorithm: IdTokenAlgorithm
   readonly credential_kind: Credential["kind"]
   readonly credential_id: string
+  /** When the credential expires; null if it does not, or is a session. */
+  readonly credential_end: Date | null
   readonly created_at: Date
   readonly identity_id: string
   readonly org_id: string
@@ -102,7 +104,9 @@ const make = Effect.gen(function* () {
   const heldBy = (where: Statement.Fragment) =>
     Effect.map(
       sql<Row>`
-        select s.*, s.expires_at > clock_timestamp() as fresh, i.org_id, i.handle, c.fields ->> 'name' as name
+        select s.*, s.expires_at > clock_timestamp() as fresh, i.org_id, i.handle, c.fields ->> 'name' as name,
+               (select expires_at from api_key where id = s.credential_id
+                union all select expires_at from client_grant where id = s.credential_id) as credential_end
         from agent_sign_in s join identity i on i.id = s.identity_id left join card c on c.identity_id = i.id
         where ${where}`,
       ([row]) => row,
@@ -134,7 +138,10 @@ const make = Effect.gen(function* () {
     const access = makeOAuthToken("userinfo", randomBytes(32))
     const now = yield* Clock.currentTimeMillis
     const issuedAt = Math.floor(now / 1000)
-    const seconds = Timing.idTokenMillis / 1000
+    const known = knownOf(row)
+    const { subject } = known
+    const credential: Credential = { ...known.credential, expiresAt: row.credential_end, grant: null }
+    const end = endOf(issuedAt, Timing.idTokenMillis / 1000, credential)
     const idToken = yield* Jws.jwt(row.algorithm, yield* keys.signing(row.algorithm), {
       ...claimsOf(book, row),
       jti: row.id,
@@ -145,11 +152,8 @@ const make = Effect.gen(function* () {
       sub: subjectOf(row.identity_id),
       aud: row.client_id,
       iat: issuedAt,
-      exp: issuedAt + seconds,
+      exp: end,
     })
-    const known = knownOf(row)
-    const { subject } = known
-    const credential: Credential = { ...known.credential, expiresAt: null, grant: null }
     const by: Initiator = { ...known.credential, requestId: null }
     const isFirst = yield* permitted(
       sql,
@@ -169,7 +173,7 @@ const make = Effect.gen(function* () {
         after: sql`,
         used as (
           update agent_sign_in s set status = 'signed_in', signed_in_at = clock_timestamp(),
-            access_hash = ${sha256(access)}::bytea, expires_at = ${after(sql, Timing.idTokenMillis)}
+            access_hash = ${sha256(access)}::bytea, expires_at = least(${after(sql, Timing.idTokenMillis)}, ${row.credential_end}::timestamptz)
           from held, allowed where s.id = held.id returning s.id, s.site, s.client_name, s.scopes
         ),
         ${raise(changeBy(sql, subject, by, now), "used", "identity.signed_in", { ...aboutEvent(sql), scopes: sql`to_jsonb(scopes)` })}`,
@@ -186,7 +190,7 @@ const make = Effect.gen(function* () {
       return yield* meanwhile?.status === "signed_in" ? reuse : Effect.fail(refused("The code has expired.", row))
     }
     feed.announce({ org: subject.orgId, identity: subject.id })
-    return { access, idToken, scopes: row.scopes, expiresInSeconds: seconds }
+    return { access, idToken, scopes: row.scopes, expiresInSeconds: end - issuedAt }
   })
 
   return {
@@ -200,7 +204,14 @@ const make = Effect.gen(function* () {
         s.access_hash = ${sha256(token)}::bytea and s.status = 'signed_in' and s.expires_at > clock_timestamp()
         and i.status = 'ready' and exists (
           select from mailbox m join org o on o.id = i.org_id
-          where m.identity_id = i.id and m.stopped_at is null and o.status = 'active')`)
+          where m.identity_id = i.id and m.stopped_at is null and o.status = 'active')
+        and case s.credential_kind
+          when 'session' then exists (
+            select from session c where c.id = s.credential_id and c.expires_at > clock_timestamp())
+          when 'grant' then exists (
+            select from client_grant g where g.id = s.credential_id and g.revoked_at is null
+              and g.expires_at > clock_timestamp() and (g.identities is null or i.id = any(g.identities)))
+          else exists (select from api_key k where k.id = s.credential_id and k.revoked_at is null) end`)
       return row === undefined ? undefined : { sub: subjectOf(row.identity_id), ...claimsOf(book, row) }
     }, orUnavailable),
   }
