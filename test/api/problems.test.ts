@@ -2,7 +2,7 @@ import { document } from "@svc/api/openapi/Document"
 import { table } from "@svc/domain/problems/Table"
 import { beforeAll, describe, expect, it } from "vitest"
 import { type ApiResponse, call, makeIdentity, signUp } from "../harness/Client.ts"
-import { sharedService, type TestService } from "../harness/Service.ts"
+import { eventually, sharedService, type TestService } from "../harness/Service.ts"
 import { type Operation, operations, pathOf } from "./Operations.ts"
 
 let service: TestService
@@ -190,8 +190,9 @@ describe("A device login", () => {
 
   it("tells the terminal to wait, to slow down and what was decided", async () => {
     const pending = await start()
-    expect(await codeOf(poll(pending.device_code))).toBe("authorization_pending")
-    expect(await codeOf(poll(pending.device_code))).toBe("slow_down")
+    // The second of two calls at once is always too early; on a busy machine, a later call might not be.
+    const both = [poll(pending.device_code), poll(pending.device_code)]
+    expect((await Promise.all(both.map(codeOf))).toSorted()).toEqual(["authorization_pending", "slow_down"])
     expect(await codeOf(poll("svc_device_nothing"))).toBe("device_code_invalid")
 
     expect((await decide(pending.user_code, "deny")).status).toBe(204)
@@ -227,13 +228,12 @@ describe("Problem pages", () => {
 
 describe("Health", () => {
   it("lists each component of the process", async () => {
-    const { status, body, headers } = await call(service.base, "GET", "/api/healthz")
-    expect([status, body.status, body.version, headers.get("cache-control")]).toEqual([
-      200,
-      "pass",
-      "0.1.0",
-      "no-store",
-    ])
+    // On a busy machine, a component may be late for a moment.
+    const { status, body, headers } = await eventually<ApiResponse>(
+      () => call(service.base, "GET", "/api/healthz"),
+      (answer) => answer.body.status === "pass",
+    )
+    expect([status, body.version, headers.get("cache-control")]).toEqual([200, "0.1.0", "no-store"])
     expect(body.components.map(({ name }: { name: string }) => name).sort()).toEqual([
       "audit",
       "cluster",

@@ -41,7 +41,7 @@ export const mailGatewayImap: Mutants = {
     from: "++tries >= triesInSession",
     to: "++tries >= triesInSession * 1000",
     bug: "one IMAP connection may try passwords without end",
-    tests: ["mail/imap/conversation", "mail/imap/session", "mail/imap/logins"],
+    tests: ["mail/imap/listener"],
   },
   "imap-idle-never-ends": {
     file: "mail-gateway/src/mail/Imap.ts",
@@ -69,7 +69,7 @@ export const mailGatewayImap: Mutants = {
     from: "if (count > 0) counts.set(name, count)\n    else counts.delete(name)",
     to: "",
     bug: "sessions that ended count forever",
-    tests: ["mail/imap/conversation"],
+    tests: ["mail/imap/listener"],
   },
   "noop-needs-login": {
     file: "mail-gateway/src/mail/imap/session/Session.ts",
