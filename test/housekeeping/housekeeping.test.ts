@@ -27,6 +27,7 @@ const ages: ReadonlyArray<Age> = [
   ["delivery", "created_at", "90 days", { status: "'failed'" }],
   ["device_authorization", "expires_at", "1 day"],
   ["export", "expires_at", "0"],
+  ["grant_notice", "created_at", "30 days"],
   ["greylist", "seen_at", "36 days"],
   ["idempotency_record", "started_at", "1 day"],
   ["magic_link", "expires_at", "1 day"],

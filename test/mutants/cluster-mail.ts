@@ -2,12 +2,12 @@
 import type { Mutants } from "./Mutant.ts"
 
 export const clusterMail: Mutants = {
-  "rejected-operator-mail-every-round": {
-    file: "cluster/src/mail/SystemMailForwarding.ts",
-    from: "next_attempt_at = ${now}::timestamptz\n          + least(",
-    to: "next_attempt_at = ${now}::timestamptz\n          + least('1 second'::interval, ",
-    bug: "mail for the operator that the relay rejects is offered again every 15 seconds for months",
-    tests: ["mail/system-mail"],
+  "rejected-letter-every-round": {
+    file: "cluster/src/mail/LetterRetry.ts",
+    from: "power(2, least(attempts, ${doublings}::int))",
+    to: "0",
+    bug: "a letter that its recipient's server rejects is offered again in every round, for months",
+    tests: ["mail/system-mail", "oauth/letters"],
   },
   "ledger-forgets-after-limited-retry": {
     file: "cluster/src/connectors/ConnectorHandlers.ts",

@@ -5,34 +5,52 @@ import { Writes } from "@svc/cluster/store/Database"
 import { makeUuidV7 } from "@svc/domain/Ids"
 import { layer } from "@effect/vitest"
 import { Effect } from "effect"
+import { TestClock } from "effect/testing"
 import { describe, expect, it } from "vitest"
 import { makeOrg, rows, storesLayer } from "../harness/Stores.ts"
 
 layer(storesLayer)("Grant notice", (it) => {
-  it.effect("is sent once and waits for the relay", () =>
+  it.effect("is sent once, and those that the relay rejects are tried ever later and delay no other", () =>
     Effect.gen(function* () {
-      const org = yield* makeOrg
+      const [rejected, org] = [yield* makeOrg, yield* makeOrg]
       const sql = yield* Writes
-      yield* sql`
-        insert into grant_notice (id, org_id, kind, client_name, redirect_host, created_at)
-        values (${yield* makeUuidV7}, ${org}, 'created', 'Claude', 'claude.ai', now())`
+      const note = (to: string) =>
+        Effect.flatMap(
+          makeUuidV7,
+          (id) => sql`
+            insert into grant_notice (id, org_id, kind, client_name, redirect_host, created_at)
+            values (${id}, ${to}, 'created', 'Claude', 'claude.ai', now())`,
+        )
+      for (let n = 0; n < 60; n++) yield* note(rejected)
+      yield* note(org)
       const sent: Array<Letter> = []
+      let attempts = 0
       let isUp = false
       const mailer = SystemMailer.of({
-        send: (letter) =>
-          isUp ? Effect.sync(() => void sent.push(letter)) : Effect.fail(new RelayUnavailable({ message: "down" })),
+        send: (letter) => {
+          const isTaken = isUp || letter.to === `${org}@example.org`
+          if (isTaken) sent.push(letter)
+          else attempts++
+          return isTaken ? Effect.void : Effect.fail(new RelayUnavailable({ message: "550 no such user" }))
+        },
         forward: () => Effect.void,
         keep: () => Effect.void,
       })
       const round = Effect.provideService(send, SystemMailer, mailer)
       yield* round
-      expect((yield* rows((reads) => reads`select 1 from grant_notice where org_id = ${org}`)).length).toBe(1)
-      isUp = true
-      yield* round
       yield* round
       expect(sent.map(({ to, text }) => [to, text.includes("claude.ai"), text.includes("/console/keys")])).toEqual([
         [`${org}@example.org`, true, true],
       ])
+      expect(attempts).toBe(60)
+      for (let n = 0; n < 12; n++) yield* Effect.andThen(TestClock.adjust("5 seconds"), round)
+      expect(attempts).toBe(180)
+      isUp = true
+      yield* Effect.andThen(TestClock.adjust("1 minute"), round)
+      expect(sent.length).toBe(61)
+      expect(yield* rows((reads) => reads`select 1 from grant_notice where org_id in (${org}, ${rejected})`)).toEqual(
+        [],
+      )
     }),
   )
 

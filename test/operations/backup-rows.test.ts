@@ -124,8 +124,8 @@ describe("a restore", () => {
     expect(next).toEqual(manifest.sequences.map(({ name }) => [name, true]))
   })
 
-  /** Queues of work that may be repeated: reading the documents of agents sends nothing, and the operator may get mail twice. */
-  const repeatable = new Set(["agent_claim", "system_mail"])
+  /** Queues of work that may be repeated: reading documents of agents, and letters to the operator and account holders. */
+  const repeatable = new Set(["agent_claim", "grant_notice", "system_mail"])
 
   it("holds every queue until it is released, and changes every UIDVALIDITY", async () => {
     const columns = (name: string) =>

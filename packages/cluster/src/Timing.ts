@@ -232,10 +232,10 @@ export const Timing = {
   /** How often mail for the operator is looked for. */
   systemMailForwarding: "15 seconds",
   /**
-   * When mail for the operator that was not accepted is tried again: after `first`, then twice as long each time, at most
-   * `last`. Servers block a client that offers the same rejected message again and again.
+   * When a letter of the service, or mail for the operator, that was not accepted is tried again: after `first`, then twice as
+   * long each time, at most `last`. Servers block a client that offers the same rejected message again and again.
    */
-  systemMailRetry: { first: "15 seconds", last: "1 day", doublings: 13 },
+  letterRetry: { first: "15 seconds", last: "1 day", doublings: 13 },
   /**
    * A DKIM key whose record is not visible signs after `dkimWaitMillis` nevertheless, since our resolver may not see public DNS.
    * A replaced key stays published for `dkimOverlapMillis`, until the last mail that it signed was delivered or bounced: two days in

@@ -32,6 +32,7 @@ export const removals = [
   { table: "tunnel_transfer", key: "ctid", when: "day < current_date - 40" },
   { table: "usage_hour", key: "ctid", when: "hour < now() - interval '92 days'" },
   { table: "system_mail", key: "id", when: "received_at < now() - interval '90 days'" },
+  { table: "grant_notice", key: "id", when: "created_at < now() - interval '30 days'" },
   { table: "unanswered_mail", key: "key", when: `received_at < now() - interval '${Timing.mailRepeat}'` },
   { table: "greylist", key: "key", when: "seen_at < now() - interval '36 days'" },
   // Expired keys stay listed for a while.

@@ -1,6 +1,7 @@
 /** Forwards mail for `postmaster@` and `abuse@` to the operator (`SVC_POSTMASTER_TO`), unchanged. */
 import { Clock, Effect, Result, Schedule } from "effect"
 import { Singleton } from "effect/cluster"
+import { postponed } from "./LetterRetry.ts"
 import { inSlices } from "./MessageContent.ts"
 import { SystemMailer } from "./SystemMailer.ts"
 import { Unhurried } from "../store/Database.ts"
@@ -11,20 +12,14 @@ interface Waiting {
   readonly bytes: number
 }
 
-/**
- * Forwards all due messages. Each attempt first moves the next one further away, so that a message that the relay rejects
- * neither blocks later ones nor reaches the relay often.
- */
+/** Forwards all due messages. */
 export const forward = (to: string) =>
   Effect.gen(function* () {
     const sql = yield* Unhurried
     const mailer = yield* SystemMailer
     const now = new Date(yield* Clock.currentTimeMillis)
-    const { first, last, doublings } = Timing.systemMailRetry
     const claim = sql<Waiting>`
-      update system_mail set attempts = attempts + 1,
-        next_attempt_at = ${now}::timestamptz
-          + least(${last}::interval, ${first}::interval * power(2, least(attempts, ${doublings}::int)))
+      update system_mail set ${postponed(sql, now)}
       where id = (
         select id from system_mail where forwarded_at is null and next_attempt_at <= ${now}::timestamptz
         order by next_attempt_at, received_at, id limit 1

@@ -4,8 +4,9 @@
  */
 import { Addresses } from "@svc/domain/Addresses"
 import type { Language } from "@svc/domain/account/Account"
-import { Effect, Result, Schedule } from "effect"
+import { Clock, Effect, Result, Schedule } from "effect"
 import { Singleton } from "effect/cluster"
+import { postponed } from "../mail/LetterRetry.ts"
 import { type Letter, SystemMailer } from "../mail/SystemMailer.ts"
 import { Unhurried } from "../store/Database.ts"
 import { Timing } from "../Timing.ts"
@@ -86,17 +87,22 @@ interface Waiting {
   readonly language: Language
 }
 
-const batch = 50
-
-/** Sends the notices. One that the relay rejects is retried in the next round and does not delay others. */
+/** Sends all due notices. */
 export const send = Effect.gen(function* () {
   const sql = yield* Unhurried
   const mailer = yield* SystemMailer
   const { baseUrl } = yield* Addresses
-  const waiting = yield* sql<Waiting>`
-    select n.id, n.kind, n.client_name, n.redirect_host, o.email, o.language
-    from grant_notice n join org o on o.id = n.org_id where o.status = 'active' order by n.created_at, n.id limit ${batch}`
-  for (const { id, kind, client_name, redirect_host, email, language } of waiting) {
+  const now = new Date(yield* Clock.currentTimeMillis)
+  const claim = sql<Waiting>`
+    update grant_notice n set ${postponed(sql, now)} from org o
+    where o.id = n.org_id and n.id = (
+      select due.id from grant_notice due join org on org.id = due.org_id
+      where org.status = 'active' and due.next_attempt_at <= ${now}::timestamptz
+      order by due.next_attempt_at, due.created_at, due.id limit 1
+    )
+    returning n.id, n.kind, n.client_name, n.redirect_host, o.email, o.language`
+  for (let [due] = yield* claim; due !== undefined; [due] = yield* claim) {
+    const { id, kind, client_name, redirect_host, email, language } = due
     const letter = grantLetter({
       kind,
       to: email,

@@ -84,6 +84,9 @@ export const oauth: ReadonlyArray<string> = [
     kind text not null check (kind in ('created', 'refresh_reuse')),
     client_name text not null,
     redirect_host text not null,
-    created_at timestamptz not null
+    created_at timestamptz not null,
+    attempts int not null default 0,
+    next_attempt_at timestamptz not null default '-infinity'
   )`,
+  `create index grant_notice_due on grant_notice (next_attempt_at)`,
 ]
