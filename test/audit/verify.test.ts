@@ -75,6 +75,12 @@ const verdict = (
 }
 const faults = (...of: Parameters<typeof verdict>) => verdict(...of).faults
 
+it("Only a record that is older than proofs needs none", () => {
+  const row = { ...Effect.runSync(make(noKey, act(org))).row, proof: null }
+  const key = { ...noKey, since: 10 }
+  expect([Proof.holds(key, row, 9), Proof.holds(key, row, 10)]).toEqual([true, false])
+})
+
 describe("an intact export", () => {
   it("has no faults, with and without the master key, a head, a beginning and empty lines", () => {
     const whole = chain()

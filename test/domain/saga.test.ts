@@ -7,6 +7,13 @@ const now = new Date("2026-11-20T12:00:00.000Z")
 describe("the provisioning saga", () => {
   it("runs its steps in order and completes after the last", () => {
     let saga = start("provisioning", now)
+    expect(saga.steps.map(({ status }) => status)).toEqual(["running", "pending", "pending", "pending"])
+    expect(succeed(saga, "mailbox", now).steps.map(({ status }) => status)).toEqual([
+      "done",
+      "running",
+      "pending",
+      "pending",
+    ])
     const order: Array<string> = []
     for (let step = currentStep(saga); step !== undefined; step = currentStep(saga)) {
       order.push(step)
@@ -23,9 +30,10 @@ describe("the provisioning saga", () => {
     for (let tries = 1; tries <= triesPerStep; tries++) {
       const failed = fail(saga, "tunnel", "no port", now, tries % 2)
       saga = failed.saga
+      if (failed.dueAt !== undefined) expect(saga.steps[1]).toMatchObject({ status: "retrying", finished_at: null })
       if (failed.dueAt !== undefined) waits.push((failed.dueAt.getTime() - now.getTime()) / 1000)
     }
-    expect(waits.map((wait) => Math.round(wait * 10) / 10)).toEqual([1.2, 1.6, 4.8, 6.4, 19.2])
+    expect(waits.map((wait) => Math.round(wait * 1000))).toEqual([1_200, 1_600, 4_800, 6_400, 19_200])
     expect(saga.status).toBe("failed")
     expect(saga.steps.map(({ status }) => status)).toEqual(["done", "failed", "pending", "pending"])
     expect(saga.steps[1]).toMatchObject({ attempts: 6, error: "no port", finished_at: now })
@@ -35,9 +43,14 @@ describe("the provisioning saga", () => {
     let saga = succeed(start("provisioning", now), "mailbox", now)
     for (let tries = 1; tries <= triesPerStep; tries++) saga = fail(saga, "tunnel", "x", now, 0).saga
     const again = rerun(saga)
-    expect(again.status).toBe("running")
+    expect(again).toMatchObject({ status: "running", finished_at: null, started_at: now })
     expect(currentStep(again)).toBe("tunnel")
-    expect(again.steps[0]!.status).toBe("done")
+    expect(again.steps.map(({ status, attempts, finished_at }) => [status, attempts, finished_at])).toEqual([
+      ["done", 1, now],
+      ["running", 0, null],
+      ["pending", 0, null],
+      ["pending", 0, null],
+    ])
   })
 })
 

@@ -54,8 +54,13 @@ layer(storesLayer)("Idempotency record", (it) => {
 
   it.effect("is returned for a day and then replaced", () =>
     Effect.gen(function* () {
-      const { claim, commandOf, settle } = yield* fresh
+      const { claim, commandOf, settle, scope } = yield* fresh
+      const sql = yield* Writes
+      const stored = sql<{ fingerprint: Uint8Array; headers: unknown; body: string | null }>`
+        select fingerprint, headers, body from idempotency_record where credential_id = ${scope.credentialId}`
       const first = yield* commandOf(claim())
+      // A hash without a key would reveal a short secret in the body.
+      expect(Buffer.from((yield* stored)[0]!.fingerprint)).not.toEqual(Buffer.from(sha256("one")))
       yield* settle
       expect(yield* claim()).toEqual({ _tag: "Answered", answer })
       yield* TestClock.adjust("23 hours")
@@ -63,6 +68,13 @@ layer(storesLayer)("Idempotency record", (it) => {
       yield* TestClock.adjust("1 hour")
       const again = yield* commandOf(claim("another request by now"))
       expect(again).not.toBe(first)
+      // The record belongs to the new request alone, and does not keep the old response.
+      expect(yield* stored).toMatchObject([{ headers: null, body: null }])
+      expect(yield* Effect.flip(claim("another request by now"))).toMatchObject({
+        code: "idempotency_key_in_progress",
+        retry_after_seconds: 1,
+      })
+      expect(yield* Effect.flip(claim("one"))).toMatchObject({ code: "idempotency_key_reused" })
     }),
   )
 

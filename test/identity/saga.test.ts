@@ -8,10 +8,10 @@ import { Timing } from "@svc/cluster/Timing"
 import { StepFailed } from "@svc/cluster/saga/Step"
 import { Reads, Writes } from "@svc/cluster/store/Database"
 import { expect, layer } from "@effect/vitest"
-import { isDeepStrictEqual as equals } from "node:util"
-import { Clock, Effect, Exit, Layer, Metric } from "effect"
+import { Clock, Effect, Exit, Layer } from "effect"
 import { actors, makeOrg, waitUntil, tunnelPorts } from "../harness/Actors.ts"
 import { newHandle } from "../harness/Client.ts"
+import { countsGrow, countsOf } from "../harness/Counters.ts"
 import { rows } from "../harness/Stores.ts"
 
 /** The step with the injected failure. The last two share a commit with the step before. */
@@ -69,33 +69,8 @@ const events = (handle: string) =>
     ),
   )
 
-/** Returns how many attempts of steps were counted, by step and outcome. */
-const attempts = Effect.map(
-  Metric.snapshot,
-  (metrics) =>
-    new Map(
-      metrics.flatMap(({ id, attributes, state }) =>
-        id === "svc_saga_steps_total"
-          ? [
-              [
-                `${attributes?.["step"]} ${attributes?.["outcome"]}`,
-                Number((state as { readonly count: number }).count),
-              ],
-            ]
-          : [],
-      ),
-    ),
-)
-
-/** Waits until the counted attempts have grown by exactly these numbers. */
-const attemptsGrow = (before: Effect.Success<typeof attempts>, grown: Readonly<Record<string, number>>) =>
-  waitUntil(
-    Effect.map(attempts, (now) =>
-      Object.fromEntries([...now].map(([key, n]) => [key, n - (before.get(key) ?? 0)]).filter(([, n]) => n !== 0)),
-    ),
-    (found) => equals(found, grown),
-    0,
-  )
+/** The counted attempts by step and outcome. */
+const attempts = countsOf("svc_saga_steps_total", "step", "outcome")
 
 /** Returns the number of transactions that provisioned an Identity, the parts that they wrote, and whether both secrets are available. */
 const made = (handle: string) =>
@@ -135,6 +110,8 @@ layer(actors({ steps: fragile }))("a saga with a failing step", (it) => {
       const { steps } = retrying.value!.saga
       expect(steps[2]).toMatchObject({ name: "card", error: "the card printer is out of paper" })
       expect(steps.map(({ status }) => status)).toEqual(["done", "done", "retrying", "pending"])
+      // The steps before it share one commit.
+      expect(yield* made(handle)).toEqual({ commits: 1, parts: ["mailbox", "port", "shown"], shown: false })
       const busy = yield* Effect.flip(ask(actor.Delete({ org_id })))
       expect(busy).toMatchObject({ code: "identity_busy", agent_hint: "wait", retry_after_seconds: 1 })
       const early = yield* Effect.flip(ask(actor.RotateKey({ org_id })))
@@ -203,6 +180,7 @@ layer(actors({ steps: fragile }))("a saga with a failing step", (it) => {
     Effect.gen(function* () {
       const shown = (steps: (typeof Saga.Encoded)["steps"]) =>
         steps.map(({ name, status, attempts, error }) => [name, status, attempts, error])
+      const before = yield* attempts
       const { handle } = yield* create("dorothy", "tunnel")
       const exhausted = yield* waitUntil(identityRow(handle), (row) => row?.saga.steps[1]!.status === "retrying", 0)
       expect(shown(exhausted.value!.saga.steps)).toEqual([
@@ -211,6 +189,7 @@ layer(actors({ steps: fragile }))("a saga with a failing step", (it) => {
         ["card", "pending", 0, null],
         ["identity_key", "pending", 0, null],
       ])
+      yield* countsGrow(attempts, before, { "mailbox done": 1, "tunnel failed": 1 })
       // Later steps of the same statement were rolled back as well.
       expect((yield* made(handle)).parts).toEqual(["mailbox", "shown"])
       failing = "identity_key"
@@ -238,7 +217,12 @@ layer(actors({ steps: fragile }))("a saga with a failing step", (it) => {
         parts: ["card", "key", "mailbox", "port", "shown"],
         shown: true,
       })
-      yield* attemptsGrow(before, { "mailbox done": 1, "tunnel done": 1, "card done": 1, "identity_key done": 1 })
+      yield* countsGrow(attempts, before, {
+        "mailbox done": 1,
+        "tunnel done": 1,
+        "card done": 1,
+        "identity_key done": 1,
+      })
     }),
   )
 
@@ -258,7 +242,7 @@ layer(actors({ steps: fragile }))("a saga with a failing step", (it) => {
       expect(yield* events(handle)).toEqual([
         { type: "identity.failed", data: { step: "card", error: "the card printer is out of paper" } },
       ])
-      yield* attemptsGrow(before, { "mailbox done": 1, "tunnel done": 1, "card failed": 6 })
+      yield* countsGrow(attempts, before, { "mailbox done": 1, "tunnel done": 1, "card failed": 6 })
       failing = undefined
       yield* ask(actor.Retry({ org_id }))
       const ready = yield* waitUntil(identityRow(handle), (row) => row?.status === "ready")

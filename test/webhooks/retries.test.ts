@@ -4,55 +4,20 @@ import { Identities } from "@svc/cluster/actor/Identities"
 import * as IdentityActor from "@svc/cluster/capabilities/IdentityActor"
 import { Writes } from "@svc/cluster/store/Database"
 import * as Overdue from "@svc/cluster/work/Overdue"
-import type { Attempt } from "@svc/domain/deliveries/Delivery"
 import { makeUuidV7, toPublic } from "@svc/domain/Ids"
 import { expect, layer } from "@effect/vitest"
 import { Clock, Effect, Layer } from "effect"
 import { TestClock } from "effect/testing"
 import { actors, makeIdentity, makeOrg, waitUntil } from "../harness/Actors.ts"
 import { newHandle } from "../harness/Client.ts"
-import { startReceiver } from "../harness/Receiver.ts"
-import { rows } from "../harness/Stores.ts"
+import { countsGrow, countsOf } from "../harness/Counters.ts"
+import { deliveries, type Delivery, makeWebhook, oldest, receiverOf } from "./Webhook.ts"
 
 const [second, minute] = [1_000, 60_000]
 const hour = 60 * minute
 
-const receiverOf = (...answer: Parameters<typeof startReceiver>) =>
-  Effect.acquireRelease(
-    Effect.promise(() => startReceiver(...answer)),
-    ({ stop }) => Effect.promise(stop),
-  )
-
-interface Delivery {
-  readonly id: string
-  readonly status: string
-  readonly attempts: ReadonlyArray<typeof Attempt.Encoded>
-  readonly attempt_started_at: Date | null
-  readonly next_attempt_at: Date | null
-}
-const deliveries = (webhook: string) =>
-  rows(
-    (sql) => sql<Delivery>`
-      select id, status, attempts, attempt_started_at, next_attempt_at from delivery where webhook_id = ${webhook} order by id`,
-  )
-const oldest = (webhook: string) => Effect.map(deliveries(webhook), ([first]) => first)
-
-/** Creates a ready Identity with a Webhook, and returns actions on both. */
-const makeWebhook = Effect.fnUntraced(function* (stem: string, url: string, event_types = ["webhook.test"]) {
-  const org_id = yield* makeOrg
-  const handle = newHandle(stem)
-  const { actor, id } = yield* makeIdentity(org_id, handle)
-  const webhook_id = yield* makeUuidV7
-  const register = (webhook_id: string, url: string, event_types: ReadonlyArray<string>) =>
-    ask(actor.RegisterWebhook({ org_id, webhook_id, url, event_types, description: null }))
-  const { signing_secret } = yield* register(webhook_id, url, event_types)
-  const test = Effect.gen(function* () {
-    const [delivery_id, event_id] = [yield* makeUuidV7, yield* makeUuidV7]
-    yield* ask(actor.TestWebhook({ org_id, webhook_id, delivery_id, event_id }))
-    return delivery_id
-  })
-  return { org_id, actor, handle, identity_id: id, webhook_id, signing_secret, register, test }
-})
+/** The counted attempts by outcome and kind. */
+const attempts = countsOf("svc_webhook_attempts_total", "outcome", "kind")
 
 /** Advances the clock to `due`, and waits until attempt `number` is recorded. */
 const attempted = Effect.fnUntraced(function* (webhook: string, number: number, due: number) {
@@ -164,12 +129,14 @@ layer(actors())("a delivery", (it) => {
         [(yield* answering(300)).url, "retrying", { status_code: 300, error: null }],
         ["http://127.0.0.1:9/", "retrying", { status_code: null, error: "connection" }],
       ] as const
+      const before = yield* attempts
       for (const [index, [url, status, attempt]] of targets.entries()) {
         const { webhook_id, test } = yield* makeWebhook(`anita${index}`, url)
         yield* test
         const delivery = yield* attempted(webhook_id, 1, yield* Clock.currentTimeMillis)
         expect(delivery).toMatchObject({ status, attempts: [attempt] })
       }
+      yield* countsGrow(attempts, before, { "refused first": 3, "delivered first": 1, "failed first": 1 })
     }),
   )
 
@@ -213,6 +180,7 @@ layer(actors())("a delivery", (it) => {
       yield* sql`
         insert into delivery (id, webhook_id, identity_id, event_id, event_type, status, attempt_started_at, next_attempt_at, created_at)
         values (${delivery_id}, ${webhook_id}, ${identity_id}, ${event_id}, 'mail.stopped', 'queued', ${started}, ${lease}, ${started})`
+      const before = yield* attempts
       const woken = ask(actor.Work(undefined, { discard: true }))
       yield* TestClock.setTime(lease.getTime() - 1)
       yield* woken
@@ -222,6 +190,7 @@ layer(actors())("a delivery", (it) => {
         { number: 1, error: "interrupted", status_code: null },
         { number: 2, error: null, status_code: 200 },
       ])
+      yield* countsGrow(attempts, before, { "interrupted first": 1, "delivered retry": 1 })
       // The delay after the first attempt passed while its lease was valid.
       expect(Date.parse(value!.attempts[1]!.started_at)).toBeGreaterThanOrEqual(lease.getTime())
       expect(receiver.got).toHaveLength(1)

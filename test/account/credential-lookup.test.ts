@@ -1,0 +1,245 @@
+/** The lookup of credentials: what each kind may do, when it ends, and when its use is recorded. */
+import { type CallerInfo } from "@svc/domain/account/Authorization"
+import { unlimited } from "@svc/domain/account/Scope"
+import { makeUuidV7 } from "@svc/domain/Ids"
+import { CredentialLookup } from "@svc/cluster/account/CredentialLookup"
+import { mint } from "@svc/cluster/credentials/CredentialMint"
+import { Writes } from "@svc/cluster/store/Database"
+import { Timing } from "@svc/cluster/Timing"
+import { expect, layer } from "@effect/vitest"
+import { Clock, Effect, Redacted } from "effect"
+import { TestClock } from "effect/testing"
+import { waitUntil } from "../harness/Actors.ts"
+import { newHandle } from "../harness/Client.ts"
+import { makeOrg, rows, setClockToNow, storesLayer } from "../harness/Stores.ts"
+
+const from = { address: "192.0.2.7", via: "rest" }
+const tools = { address: "192.0.2.8", via: "mcp" }
+
+const makeOwner = Effect.gen(function* () {
+  yield* setClockToNow
+  const [sql, org] = [yield* Writes, yield* makeOrg]
+  const makeIdentity = Effect.fnUntraced(function* (stem: string) {
+    const [id, canonical] = [yield* makeUuidV7, newHandle(stem)]
+    const handle = canonical.toUpperCase()
+    yield* sql`insert into handle (canonical, handle, org_id, registered_at) values (${canonical}, ${handle}, ${org}, now())`
+    yield* sql`
+      insert into identity (id, canonical, handle, org_id, status, saga, created_at)
+      values (${id}, ${canonical}, ${handle}, ${org}, 'ready', '{}', now())`
+    return { id, handle, canonical, status: "ready" }
+  })
+  const now = yield* Clock.currentTimeMillis
+  return { org, makeIdentity, now }
+})
+type Owner = Effect.Success<typeof makeOwner>
+
+const makeKey = Effect.fnUntraced(function* (
+  { org, now }: Owner,
+  {
+    identity = null,
+    ends = null,
+    scopes = "*",
+  }: { identity?: string | null; ends?: number | null; scopes?: string } = {},
+) {
+  const [sql, id] = [yield* Writes, yield* makeUuidV7]
+  const { token, hash, prefix } = mint(identity === null ? "admin_key" : "identity_key")
+  yield* sql`
+    insert into api_key (id, org_id, identity_id, name, token_prefix, token_hash, created_at, scopes, expires_at, networks)
+    values (${id}, ${org}, ${identity}, 'ci', ${prefix}, ${hash}, now(), ${scopes}, ${ends === null ? null : new Date(now + ends)}, '192.0.2.0/24')`
+  return { id, token }
+})
+
+const makeSession = Effect.fnUntraced(function* ({ org, now }: Owner, ends: number) {
+  const [sql, id] = [yield* Writes, yield* makeUuidV7]
+  const { token, hash } = mint("session")
+  yield* sql`
+    insert into session (id, org_id, token_hash, created_at, last_used_at, expires_at)
+    values (${id}, ${org}, ${hash}, ${new Date(now)}, ${new Date(now)}, ${new Date(now + ends)})`
+  return { id, token }
+})
+
+/** Creates an app's access. `minutes` are those until the end of the token and of the access. */
+const makeGrant = Effect.fnUntraced(function* (
+  { org }: Owner,
+  identities: ReadonlyArray<string> | null,
+  { token: tokenMinutes = 60, grant = 60, kind = "access" } = {},
+) {
+  const [sql, id] = [yield* Writes, yield* makeUuidV7]
+  const { token, hash } = mint("grant")
+  yield* sql`
+    insert into client_grant (id, org_id, client_id, client_name, redirect_host, redirect_hash, resource, scopes, identities, created_at, expires_at)
+    values (${id}, ${org}, ${id}, 'The app', 'app.example', '', 'r', '{mail:read}', ${identities}::uuid[], now(), now() + make_interval(mins => ${grant}))`
+  yield* sql`
+    insert into oauth_token (hash, grant_id, kind, expires_at)
+    values (${hash}, ${id}, ${kind}, now() + make_interval(mins => ${tokenMinutes}))`
+  return { id, token }
+})
+
+const resolve = (token: string, canonical = "", origin: { address: string; via?: string } | undefined = from) =>
+  Effect.flatMap(CredentialLookup, (lookup) => lookup.resolveNaming(Redacted.make(token), canonical, origin))
+const refusal = (...of: Parameters<typeof resolve>) =>
+  Effect.map(Effect.flip(resolve(...of)), (error) => ("code" in error ? error.code : error))
+const setOrg = (org: string, status: string) =>
+  Effect.flatMap(Writes, (sql) => sql`update org set status = ${status} where id = ${org}`)
+
+layer(storesLayer)("the lookup of", (it) => {
+  it.effect("a key gives its own rights, and an Identity Key its own Identity only", () =>
+    Effect.gen(function* () {
+      const owner = yield* makeOwner
+      const ada = yield* owner.makeIdentity("ada")
+      const admin = yield* makeKey(owner, { ends: 60_000, scopes: "mail:read" })
+      const own = yield* makeKey(owner, { identity: ada.id })
+      const common = { org: { id: owner.org, language: "en" }, keyName: "ci", grant: null, session: null }
+      const { caller, named } = yield* resolve(admin.token)
+      const expected = { kind: "admin_key", credentialId: admin.id, identities: null } satisfies Partial<CallerInfo>
+      expect(caller).toMatchObject({ ...common, ...expected, expiresAt: new Date(owner.now + 60_000) })
+      expect([caller.scopes.text, caller.networks?.text, named]).toEqual(["mail:read", "192.0.2.0/24", undefined])
+      expect((yield* resolve(own.token)).caller).toMatchObject({
+        ...common,
+        kind: "identity_key",
+        credentialId: own.id,
+        identities: [ada],
+        scopes: unlimited,
+        expiresAt: null,
+      })
+    }),
+  )
+
+  it.effect("a call names an Identity of the credential's own account only", () =>
+    Effect.gen(function* () {
+      const [owner, other] = [yield* makeOwner, yield* makeOwner]
+      const [ada, foreign] = [yield* owner.makeIdentity("ada"), yield* other.makeIdentity("grace")]
+      const tokens = [
+        (yield* makeKey(owner)).token,
+        (yield* makeSession(owner, 60_000)).token,
+        (yield* makeGrant(owner, null)).token,
+      ]
+      // Concurrent calls share a statement, and each gets its own answer.
+      for (const token of tokens) {
+        const calls = [ada.canonical, foreign.canonical, "", ada.canonical]
+        const found = yield* Effect.forEach(calls, (canonical) => resolve(token, canonical, tools), {
+          concurrency: "unbounded",
+        })
+        expect(found.map(({ named }) => named)).toEqual([ada, undefined, undefined, ada])
+      }
+      const [key, otherKey] = [yield* makeKey(owner), yield* makeKey(other)]
+      const both = yield* Effect.forEach([otherKey, key], ({ token }) => resolve(token), { concurrency: "unbounded" })
+      expect(both.map(({ caller }) => caller.org.id)).toEqual([other.org, owner.org])
+    }),
+  )
+
+  it.effect("a credential that ended gives the reason", () =>
+    Effect.gen(function* () {
+      const [sql, owner] = [yield* Writes, yield* makeOwner]
+      const [key, revoked, session] = [
+        yield* makeKey(owner, { ends: 5_000 }),
+        yield* makeKey(owner),
+        yield* makeSession(owner, 5_000),
+      ]
+      yield* sql`update api_key set revoked_at = now() where id = ${revoked.id}`
+      const codes = Effect.forEach([key, revoked, session], ({ token }) =>
+        Effect.match(resolve(token), { onFailure: ({ _tag }) => _tag, onSuccess: ({ caller }) => caller.kind }),
+      )
+      expect(yield* refusal("svc_admin_nothing")).toBe("unauthenticated")
+      expect(yield* refusal(mint("admin_key").token)).toBe("unauthenticated")
+      yield* TestClock.adjust(4_999)
+      expect(yield* codes).toEqual(["admin_key", "unauthenticated", "session"])
+      yield* TestClock.adjust(1)
+      expect(yield* codes).toEqual(["key_expired", "unauthenticated", "unauthenticated"])
+      const open = yield* makeSession(yield* Effect.succeed({ ...owner, now: yield* Clock.currentTimeMillis }), 5_000)
+      yield* setOrg(owner.org, "deleting")
+      expect(yield* codes).toEqual(["account_deleting", "account_deleting", "unauthenticated"])
+      expect(yield* refusal(open.token)).toBe("account_deleting")
+    }),
+  )
+
+  it.effect("an app's token is valid for the tools, until it expires or the access of the app ends", () =>
+    Effect.gen(function* () {
+      const [sql, owner, other] = [yield* Writes, yield* makeOwner, yield* makeOwner]
+      const [ada, grace] = [yield* owner.makeIdentity("ada"), yield* owner.makeIdentity("grace")]
+      const foreign = yield* other.makeIdentity("edsger")
+      const narrow = yield* makeGrant(owner, [grace.id, foreign.id, ada.id])
+      const { caller } = yield* resolve(narrow.token, "", tools)
+      expect(caller).toMatchObject({
+        kind: "grant",
+        credentialId: narrow.id,
+        grant: { id: narrow.id, client: "The app" },
+        keyName: null,
+        networks: null,
+        identities: [ada, grace],
+      })
+      expect(caller.scopes.text).toBe("mail:read")
+      const identitiesOf = (token: string) => Effect.map(resolve(token, "", tools), ({ caller }) => caller.identities)
+      expect(yield* identitiesOf((yield* makeGrant(owner, null)).token)).toBe(null)
+      // An app whose Identities are gone may not act for the account.
+      expect(yield* identitiesOf((yield* makeGrant(owner, [foreign.id])).token)).toEqual([])
+      for (const origin of [from, { address: "192.0.2.7" }]) {
+        expect(yield* refusal(narrow.token, "", origin)).toBe("unauthenticated")
+      }
+      expect(yield* refusal((yield* makeGrant(owner, null, { token: 0 })).token, "", tools)).toBe("unauthenticated")
+      expect(yield* refusal((yield* makeGrant(owner, null, { kind: "refresh" })).token, "", tools)).toBe(
+        "unauthenticated",
+      )
+      expect(yield* refusal((yield* makeGrant(owner, null, { grant: 0 })).token, "", tools)).toBe("grant_revoked")
+      yield* sql`update client_grant set revoked_at = now(), reason = 'holder' where id = ${narrow.id}`
+      expect(yield* refusal(narrow.token, "", tools)).toBe("grant_revoked")
+      yield* setOrg(owner.org, "deleting")
+      expect(yield* refusal(narrow.token, "", tools)).toBe("account_deleting")
+    }),
+  )
+
+  it.effect("a credential records its use once a minute, and a session lasts on from it", () =>
+    Effect.gen(function* () {
+      const owner = yield* makeOwner
+      const [key, session] = [yield* makeKey(owner), yield* makeSession(owner, Timing.sessionMillis)]
+      const grant = yield* makeGrant(owner, null)
+      const uses = rows(
+        (sql) => sql<{
+          key: Date | null
+          address: string | null
+          session: Date
+          ends: Date
+          app: Date | null
+          from: string | null
+          seen: boolean
+        }>`
+          select k.last_used_at as key, k.last_used_address as address, s.last_used_at as session, s.expires_at as ends,
+                 g.last_used_at as app, g.last_used_address as from, t.first_used_at is not null as seen
+          from api_key k, session s, client_grant g join oauth_token t on t.grant_id = g.id
+          where k.id = ${key.id} and s.id = ${session.id} and g.id = ${grant.id}`,
+      )
+      const use = Effect.fnUntraced(function* (address: string) {
+        yield* resolve(key.token, "", { address })
+        yield* resolve(session.token, "", { address })
+        yield* resolve(grant.token, "", { address, via: "mcp" })
+      })
+      const at = (millis: number) => new Date(owner.now + millis)
+      const usedAt = Effect.fnUntraced(function* (millis: number, address: string) {
+        const expected = { key: at(millis), address, app: at(millis), from: address, seen: true }
+        const { value } = yield* waitUntil(
+          uses,
+          ([row]) => row!.key?.getTime() === expected.key.getTime() && row!.app?.getTime() === expected.app.getTime(),
+          0,
+        )
+        expect(value).toMatchObject([expected])
+      })
+      yield* use("192.0.2.1")
+      yield* usedAt(0, "192.0.2.1")
+      // A session was used when it was made.
+      expect(yield* uses).toMatchObject([{ session: at(0), ends: at(Timing.sessionMillis) }])
+      yield* TestClock.adjust(Timing.lastUsedMillis)
+      yield* use("192.0.2.2")
+      yield* TestClock.adjust(1)
+      yield* use("192.0.2.3")
+      const later = Timing.lastUsedMillis + 1
+      yield* usedAt(later, "192.0.2.3")
+      const extended = yield* waitUntil(uses, ([row]) => row!.session.getTime() === at(later).getTime(), 0)
+      expect(extended.value).toMatchObject([{ ends: at(later + Timing.sessionMillis) }])
+      // Without an address the last one stays.
+      yield* TestClock.adjust(later)
+      yield* (yield* CredentialLookup).resolve(Redacted.make(key.token))
+      const { value } = yield* waitUntil(uses, ([row]) => row!.key?.getTime() === at(2 * later).getTime(), 0)
+      expect(value).toMatchObject([{ address: "192.0.2.3", app: at(later), session: at(later) }])
+    }),
+  )
+})
