@@ -72,7 +72,7 @@ const makeGrant = Effect.fnUntraced(function* (
   yield* sql`
     insert into oauth_token (hash, grant_id, kind, expires_at)
     values (${hash}, ${id}, ${kind}, now() + make_interval(mins => ${tokenMinutes}))`
-  return { id, token }
+  return { id, token, hash }
 })
 
 const resolve = (token: string, canonical = "", origin: { address: string; via?: string } | undefined = from) =>
@@ -205,7 +205,7 @@ layer(storesLayer)("the lookup of", (it) => {
         }>`
           select k.last_used_at as key, k.last_used_address as address, s.last_used_at as session, s.expires_at as ends,
                  g.last_used_at as app, g.last_used_address as from, t.first_used_at is not null as seen
-          from api_key k, session s, client_grant g join oauth_token t on t.grant_id = g.id
+          from api_key k, session s, client_grant g join oauth_token t on t.hash = ${grant.hash}
           where k.id = ${key.id} and s.id = ${session.id} and g.id = ${grant.id}`,
       )
       const use = Effect.fnUntraced(function* (address: string) {
@@ -225,6 +225,13 @@ layer(storesLayer)("the lookup of", (it) => {
       })
       yield* use("192.0.2.1")
       yield* usedAt(0, "192.0.2.1")
+      // The first use of each token is recorded, however soon it follows the use of another one.
+      const sql = yield* Writes
+      const next = mint("grant")
+      yield* sql`insert into oauth_token (hash, grant_id, kind, expires_at) values (${next.hash}, ${grant.id}, 'access', now() + interval '1 hour')`
+      yield* resolve(next.token, "", { address: "192.0.2.1", via: "mcp" })
+      const unseen = rows((sql) => sql`select from oauth_token where grant_id = ${grant.id} and first_used_at is null`)
+      yield* waitUntil(unseen, (tokens) => tokens.length === 0, 0)
       // A session was used when it was made.
       expect(yield* uses).toMatchObject([{ session: at(0), ends: at(Timing.sessionMillis) }])
       yield* TestClock.adjust(Timing.lastUsedMillis)
