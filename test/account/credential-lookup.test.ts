@@ -1,8 +1,10 @@
-/** The lookup of credentials: what each kind may do, when it ends, and when its use is recorded. */
+/** The lookup of credentials: what each kind may do, when it ends, and when its use is recorded. Also the ends of apps' access. */
 import { type CallerInfo } from "@svc/domain/account/Authorization"
+import { system } from "@svc/domain/account/Initiator"
 import { unlimited } from "@svc/domain/account/Scope"
 import { makeUuidV7 } from "@svc/domain/Ids"
 import { CredentialLookup } from "@svc/cluster/account/CredentialLookup"
+import * as GrantRevocation from "@svc/cluster/credentials/GrantRevocation"
 import { mint } from "@svc/cluster/credentials/CredentialMint"
 import { Writes } from "@svc/cluster/store/Database"
 import { Timing } from "@svc/cluster/Timing"
@@ -58,17 +60,18 @@ const makeSession = Effect.fnUntraced(function* ({ org, now }: Owner, ends: numb
   return { id, token }
 })
 
-/** Creates an app's access. `minutes` are those until the end of the token and of the access. */
+/** Creates an app's access of an age. The other times are the minutes until the end of the token and of the access. */
 const makeGrant = Effect.fnUntraced(function* (
   { org }: Owner,
   identities: ReadonlyArray<string> | null,
-  { token: tokenMinutes = 60, grant = 60, kind = "access" } = {},
+  { token: tokenMinutes = 60, grant = 60, kind = "access", age = 0 } = {},
 ) {
   const [sql, id] = [yield* Writes, yield* makeUuidV7]
   const { token, hash } = mint("grant")
   yield* sql`
     insert into client_grant (id, org_id, client_id, client_name, redirect_host, redirect_hash, resource, scopes, identities, created_at, expires_at)
-    values (${id}, ${org}, ${id}, 'The app', 'app.example', '', 'r', '{mail:read}', ${identities}::uuid[], now(), now() + make_interval(mins => ${grant}))`
+    values (${id}, ${org}, ${id}, 'The app', 'app.example', '', 'r', '{mail:read}', ${identities}::uuid[],
+            now() - make_interval(mins => ${age}), now() + make_interval(mins => ${grant}))`
   yield* sql`
     insert into oauth_token (hash, grant_id, kind, expires_at)
     values (${hash}, ${id}, ${kind}, now() + make_interval(mins => ${tokenMinutes}))`
@@ -247,6 +250,86 @@ layer(storesLayer)("the lookup of", (it) => {
       yield* (yield* CredentialLookup).resolve(Redacted.make(key.token))
       const { value } = yield* waitUntil(uses, ([row]) => row!.key?.getTime() === at(2 * later).getTime(), 0)
       expect(value).toMatchObject([{ address: "192.0.2.3", app: at(later), session: at(later) }])
+    }),
+  )
+})
+
+/** Returns how the access of apps ended, and the Events that say so. */
+const endsOf = Effect.fnUntraced(function* (org: string) {
+  const grants = yield* rows(
+    (sql) => sql<{ id: string; reason: string | null; identities: ReadonlyArray<string> | null }>`
+      select id, reason, identities from client_grant where org_id = ${org}`,
+  )
+  const events = yield* rows(
+    (sql) => sql<{ data: Record<string, unknown> }>`
+      select data from event where org_id = ${org} and type = 'grant.revoked' order by data ->> 'grant_id'`,
+  )
+  return { of: new Map(grants.map((grant) => [grant.id, grant])), told: events.map(({ data }) => data) }
+})
+const toldOf = (ids: ReadonlyArray<string>, reason: string) =>
+  ids.toSorted().map((id) => ({ grant_id: id, client_id: id, client_name: "The app", reason }))
+
+layer(storesLayer)("the access of an app", (it) => {
+  it.effect("ends when it has expired, or when nobody used it for an hour after its tokens", () =>
+    Effect.gen(function* () {
+      const [sql, owner, other] = [yield* Writes, yield* makeOwner, yield* makeOwner]
+      const withoutToken = Effect.fnUntraced(function* (age: number) {
+        const { id } = yield* makeGrant(owner, null, { age })
+        yield* sql`delete from oauth_token where grant_id = ${id}`
+        return id
+      })
+      const foreign = (yield* makeGrant(other, null, { grant: 0 })).id
+      const ended = [
+        (yield* makeGrant(owner, null, { grant: 0 })).id,
+        yield* withoutToken(61),
+        (yield* makeGrant(owner, null, { age: 300, token: -61, kind: "refresh" })).id,
+      ]
+      const kept = [yield* withoutToken(59), (yield* makeGrant(owner, null, { age: 300, token: -59 })).id]
+      const former = (yield* makeGrant(owner, null, { grant: 0 })).id
+      yield* sql`update client_grant set revoked_at = now(), reason = 'holder' where id = ${former}`
+      yield* GrantRevocation.endExpired
+      yield* GrantRevocation.endExpired
+      const { of, told } = yield* endsOf(owner.org)
+      expect([...ended, ...kept, former].map((id) => of.get(id)?.reason)).toEqual([
+        ...["expired", "expired", "expired"],
+        ...[null, null],
+        "holder",
+      ])
+      expect(told).toEqual(toldOf(ended, "expired"))
+      expect((yield* endsOf(other.org)).told).toEqual(toldOf([foreign], "expired"))
+    }),
+  )
+
+  it.effect("no longer includes a deleted Identity, and ends if it was for that one alone", () =>
+    Effect.gen(function* () {
+      const [sql, owner, other] = [yield* Writes, yield* makeOwner, yield* makeOwner]
+      const [ada, grace] = [yield* owner.makeIdentity("ada"), yield* owner.makeIdentity("grace")]
+      const grants = yield* Effect.forEach(
+        [[ada.id], [ada.id, grace.id], [grace.id], null, [grace.id, ada.id]],
+        (identities) => makeGrant(owner, identities),
+      )
+      const [alone, both, unrelated, all, former] = grants.map(({ id }) => id)
+      yield* sql`update client_grant set revoked_at = now(), reason = 'holder' where id = ${former!}`
+      const foreign = (yield* makeGrant(other, [ada.id])).id
+      const identity = { id: ada.id, handle: ada.handle, orgId: owner.org, dataKey: {} as never }
+      const removal = GrantRevocation.withoutIdentity({ sql, identity, at: new Date(), by: system, gate: sql`fence` })
+      // Another process owns the Identity.
+      yield* sql`with fence as (select where false), ${removal} select 1`
+      expect((yield* endsOf(owner.org)).told).toEqual([])
+      expect((yield* endsOf(owner.org)).of.get(both!)?.identities).toEqual([ada.id, grace.id])
+      yield* sql`with fence as (select 1), ${removal} select 1`
+      const { of, told } = yield* endsOf(owner.org)
+      expect([alone, both, unrelated, all, former].map((id) => [of.get(id!)?.reason, of.get(id!)?.identities])).toEqual(
+        [
+          ["account", [ada.id]],
+          [null, [grace.id]],
+          [null, [grace.id]],
+          [null, null],
+          ["holder", [grace.id, ada.id]],
+        ],
+      )
+      expect(told).toEqual(toldOf([alone!], "account"))
+      expect((yield* endsOf(other.org)).of.get(foreign)).toMatchObject({ reason: null, identities: [ada.id] })
     }),
   )
 })

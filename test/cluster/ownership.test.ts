@@ -1,3 +1,4 @@
+import { randomUUID } from "node:crypto"
 import { system } from "@svc/domain/account/Initiator"
 import { NotFound, Unavailable } from "@svc/domain/problems/Problem"
 import * as Ownership from "@svc/cluster/actor/Ownership"
@@ -6,14 +7,20 @@ import * as Stores from "@svc/cluster/store/Database"
 import { expect, layer } from "@effect/vitest"
 import { Clock, Deferred, Effect, Fiber, Layer, Metric } from "effect"
 import { TestClock } from "effect/testing"
+import { waitUntil } from "../harness/Actors.ts"
 import { newHandle } from "../harness/Client.ts"
 import { databaseLayer } from "../harness/Database.ts"
 
 /** Activates an actor whose state is the number of writes that it has loaded or made. */
-const activate = (kind: string, id: string) =>
+const activate = (
+  kind: string,
+  id: string,
+  more: Pick<Parameters<typeof Ownership.make<number>>[0], "due" | "committed"> = {},
+) =>
   Effect.gen(function* () {
     const sql = yield* Stores.Writes
     return yield* Ownership.make({
+      ...more,
       kind,
       id,
       load: Effect.map(
@@ -23,12 +30,12 @@ const activate = (kind: string, id: string) =>
     })
   })
 
-const insert = (write: Fenced, owner: string) =>
+const insert = (write: Fenced, owner: string, canonical: string = randomUUID()) =>
   commit(
     write,
     write.sql`done as (
       insert into handle (canonical, handle, org_id, registered_at)
-      select gen_random_uuid()::text, ${owner}, '00000000-0000-7000-8000-000000000000'::uuid, now() from fence)`,
+      select ${canonical}::text, ${owner}, '00000000-0000-7000-8000-000000000000'::uuid, now() from fence)`,
   )
 
 layer(Layer.provideMerge(Layer.empty, databaseLayer))("an actor of any kind", (it) => {
@@ -122,6 +129,88 @@ layer(Layer.provideMerge(Layer.empty, databaseLayer))("an actor of any kind", (i
       const late = new Unavailable({ detail: "The database did not answer in time.", retry_after_seconds: 1 })
       yield* Effect.flip(actor.write(system, () => Effect.fail(late)))
       expect(yield* actor.state).toBe(2)
+    }),
+  )
+
+  it.effect("is claimed by another process only after the write that it has begun, whose result the claim reads", () =>
+    Effect.gen(function* () {
+      const sql = yield* Stores.Writes
+      const [id, canonical] = [newHandle("begun"), randomUUID()]
+      const [old, present] = [yield* activate("Identity", id), yield* activate("Identity", id)]
+      expect(yield* old.state).toBe(0)
+      const waiting = (query: string) =>
+        Effect.map(
+          sql<{ waits: boolean }>`
+            select exists (select from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()
+              and query like ${`%${query}%`}) as waits`,
+          ([row]) => row!.waits,
+        )
+      // The write has checked its fence, and waits for a row that another transaction inserts and takes back.
+      const [held, ended] = [yield* Deferred.make<void>(), yield* Deferred.make<void>()]
+      const other = sql`insert into handle (canonical, handle, org_id, registered_at) values (${canonical}, 'x', ${randomUUID()}, now())`
+      const blocking = Effect.all([other, Deferred.succeed(held, undefined), Deferred.await(ended), Effect.die("undo")])
+      const blocker = yield* Effect.forkChild(Effect.exit(sql.withTransaction(blocking)))
+      yield* Deferred.await(held)
+      const write = yield* Effect.forkChild(old.write(system, (fenced) => insert(fenced, `Identity/${id}`, canonical)))
+      yield* waitUntil(waiting("insert into handle"), (waits) => waits, 0)
+      const claim = yield* Effect.forkChild(present.state)
+      yield* waitUntil(
+        Effect.map(waiting("insert into actor (kind"), (waits) => waits || claim.pollUnsafe() !== undefined),
+        (isDecided) => isDecided,
+        0,
+      )
+      yield* Deferred.succeed(ended, undefined)
+      yield* Fiber.join(blocker)
+      yield* Fiber.join(write)
+      expect(yield* Fiber.join(claim)).toBe(1)
+    }),
+  )
+
+  it.effect("keeps what it has loaded since, whatever an earlier change still returns", () =>
+    Effect.gen(function* () {
+      const id = newHandle("reloaded")
+      const actor = yield* activate("Identity", id)
+      const [made, ended] = [yield* Deferred.make<void>(), yield* Deferred.make<void>()]
+      const change = yield* Effect.forkChild(
+        actor.change(system, (write) =>
+          insert(write, `Identity/${id}`).pipe(
+            Effect.andThen(Deferred.succeed(made, undefined)),
+            Effect.andThen(Deferred.await(ended)),
+            Effect.as({ value: "changed", state: 42 }),
+          ),
+        ),
+      )
+      yield* Deferred.await(made)
+      yield* Effect.exit(actor.write(system, () => Effect.die("the answer never came")))
+      expect(yield* actor.state).toBe(1)
+      yield* Deferred.succeed(ended, undefined)
+      expect(yield* Fiber.join(change)).toBe("changed")
+      expect(yield* actor.state).toBe(1)
+      yield* actor.write(system, (write) => insert(write, `Identity/${id}`))
+    }),
+  )
+
+  it.effect("reports each commit with both states, and the deliveries that it queued", () =>
+    Effect.gen(function* () {
+      const told: Array<unknown> = []
+      const actor = yield* activate("Identity", newHandle("told"), {
+        due: (source) => void told.push(source),
+        committed: (...states) => void told.push(states),
+      })
+      yield* actor.change(system, () => Effect.succeed({ value: 1, state: 5 }))
+      yield* actor.change(system, () => Effect.succeed({ value: 1 }))
+      expect(yield* actor.state).toBe(5)
+      yield* Effect.exit(actor.change(system, () => Effect.fail(new NotFound({ detail: "no" }))))
+      const queueing = (many: number) =>
+        actor.write(system, (write) =>
+          commit(write, write.sql`queued as (select from fence, generate_series(1, ${many}::int))`, {
+            raises: true,
+            columns: write.sql`7 as seven`,
+          }),
+        )
+      expect(yield* queueing(0)).toMatchObject({ seven: 7 })
+      yield* queueing(1)
+      expect(told).toEqual([[0, 5], [5, 5], [5, 5], "deliveries", [5, 5]])
     }),
   )
 

@@ -4,11 +4,17 @@
  */
 import { ambientOf, apart } from "@svc/cluster/actor/MessageContext"
 import { namedClient } from "@svc/cluster/actor/ActorClients"
-import { Clock, Context, Effect, Layer, References } from "effect"
+import { ask } from "@svc/cluster/actor/Ask"
+import { Timing } from "@svc/cluster/Timing"
+import { Moved } from "@svc/domain/actor/Protocol"
+import { NotFound } from "@svc/domain/problems/Problem"
+import { Clock, Context, Duration, Effect, Fiber, Layer, References } from "effect"
 import { Entity, MessageStorage, RunnerHealth, Runners, RunnerStorage, Sharding, ShardingConfig } from "effect/cluster"
 import { Rpc } from "effect/rpc"
 import { TestClock } from "effect/testing"
+import { it as effectIt } from "@effect/vitest"
 import { expect, it } from "vitest"
+import { countsGrow, countsOf } from "../harness/Counters.ts"
 
 class Needed extends Context.Service<Needed, string>()("test/Needed") {}
 class Around extends Context.Service<Around, string>()("test/Around") {}
@@ -93,4 +99,52 @@ it("carries the caller's trace if traces are exported", async () => {
   expect(spans.map(({ name }) => name)).toEqual(["asking", "Telling.client.Tell", "Telling.Tell"])
   expect(new Set(spans.map(({ traceId }) => traceId))).toEqual(new Set([trace]))
   expect(seen).toHaveLength(1)
+})
+
+const calls = countsOf("svc_asks_total", "message", "outcome")
+
+effectIt.effect("a call is repeated while its actor moves, and ends at its deadline", () =>
+  Effect.gen(function* () {
+    let tries = 0
+    let left = 3
+    const moving = Effect.suspend(() => (++tries <= left ? Effect.fail(new Moved()) : Effect.succeed("found")))
+    const call = yield* Effect.forkChild(ask(moving), { startImmediately: true })
+    const wait = Duration.toMillis(Timing.askRetry)
+    yield* TestClock.adjust(wait)
+    yield* TestClock.adjust(wait)
+    expect([tries, call.pollUnsafe()]).toEqual([3, undefined])
+    yield* TestClock.adjust(wait)
+    expect(yield* Fiber.join(call)).toBe("found")
+    left = Infinity
+    const unavailable = { code: "unavailable", retry_after_seconds: 1 }
+    for (const message of [moving, Effect.never]) {
+      expect(yield* Effect.flip(ask(message, "20 millis"))).toMatchObject(unavailable)
+    }
+  }),
+)
+
+effectIt.effect("a rejection is an answer, and a message that no actor took is not", () =>
+  Effect.gen(function* () {
+    const before = yield* calls
+    const unavailable = { code: "unavailable", retry_after_seconds: 1 }
+    for (const _tag of ["MailboxFull", "AlreadyProcessingMessage", "PersistenceError"]) {
+      expect(yield* Effect.flip(ask(Effect.fail({ _tag })))).toMatchObject(unavailable)
+    }
+    expect(yield* Effect.flip(ask(Effect.fail(new NotFound({ detail: "no" }))))).toMatchObject({ code: "not_found" })
+    yield* ask(Effect.void)
+    yield* countsGrow(calls, before, { "other unavailable": 3, "other answered": 2 })
+  }),
+)
+
+it("counts calls by the kind of the actor and the message", async () => {
+  const { entity, actors } = telling()
+  await Effect.runPromise(
+    Effect.gen(function* () {
+      const of = yield* namedClient("Telling", entity)
+      const before = yield* calls
+      yield* ask(of("one").Tell())
+      yield* ask(of("two").Tell())
+      yield* countsGrow(calls, before, { "Telling.Tell answered": 2, "other answered": 0 })
+    }).pipe(Effect.provide(apart(actors, Context.pick(Sharding.Sharding))), Effect.provide(alone)),
+  )
 })

@@ -103,7 +103,6 @@ export const make = Effect.fnUntraced(function* <State>(entity: Entity<State>) {
       if (since < Duration.toMillis(Timing.shardLockExpiration)) return yield* new Moved()
     }
     activation = { ...(yield* claimed(sql, entity)), memory: new Map() }
-    lostAt = undefined
     return activation
   })
 
