@@ -1,12 +1,14 @@
 /** Device login by the test's clock (RFC 8628). */
 import { ApiKeys } from "@svc/cluster/account/ApiKeys"
 import { Devices } from "@svc/cluster/account/Devices"
-import { type RequestedRights, judgeRights } from "@svc/domain/account/KeyRights"
+import { keysAtMost, type RequestedRights, judgeRights } from "@svc/domain/account/KeyRights"
 import type { Initiator } from "@svc/domain/account/Initiator"
-import { unlimited } from "@svc/domain/account/Scope"
+import type { DeviceApproval } from "@svc/domain/account/Device"
+import { scopesOf, unlimited } from "@svc/domain/account/Scope"
 import { makeUuidV7 } from "@svc/domain/Ids"
 import { isScope } from "@svc/domain/ScopeTable"
 import { CredentialLookup } from "@svc/cluster/account/CredentialLookup"
+import { Writes } from "@svc/cluster/store/Database"
 import { expect, layer } from "@effect/vitest"
 import { Clock, Effect, Redacted, Result } from "effect"
 import { TestClock } from "effect/testing"
@@ -29,6 +31,11 @@ const started = Effect.gen(function* () {
 
 const byHolder = (requested: RequestedRights) =>
   judgeRights({ scopes: unlimited, expiresAt: null, networks: null }, requested, isScope, 0)
+
+interface DeviceRequest {
+  readonly scopes?: ReadonlyArray<string>
+  readonly expires_in_days?: number
+}
 
 const code = (code: string) => expect.objectContaining({ code })
 
@@ -118,6 +125,49 @@ layer(storesLayer)("a device login", (it) => {
         return yield* Effect.match(approval, { onFailure: (problem) => problem._tag, onSuccess: () => "approved" })
       })
       expect(yield* Effect.forEach([29, 30, 31], approved)).toEqual(["approved", "approved", "scope_exceeds"])
+    }),
+  )
+
+  it.effect("gets the scopes and days that it asks for, without those that the approver removes", () =>
+    Effect.gen(function* () {
+      const [org, devices] = [yield* makeOrg, yield* Devices]
+      /** Returns the rights that are judged, or why the approval is rejected. */
+      const judged = Effect.fnUntraced(function* (asked: DeviceRequest, given: DeviceApproval) {
+        const { scopes, ...request } = asked
+        const { userCode } = yield* devices.start({ name: "laptop", ...request }, scopes && scopesOf(scopes.join(" ")))
+        const view = yield* devices.view(userCode)
+        expect([view.scopes, view.expires_in_days]).toEqual([scopes ?? ["*"], asked.expires_in_days ?? null])
+        let rights: RequestedRights | undefined
+        const judge = (requested: RequestedRights) => {
+          rights = requested
+          return byHolder(requested)
+        }
+        const approval = devices.approve(org, userCode, given, judge, accountHolder)
+        return yield* Effect.match(approval, { onFailure: (problem) => problem._tag, onSuccess: () => rights })
+      })
+      const both = ["mail:read", "card:read"] as const
+      expect(yield* judged({}, {})).toEqual({})
+      expect(yield* judged({}, { scopes: ["mail:read"], expires_in_days: 9 })).toEqual({
+        scopes: ["mail:read"],
+        expires_in_days: 9,
+      })
+      expect(yield* judged({ scopes: both, expires_in_days: 7 }, {})).toEqual({ scopes: both, expires_in_days: 7 })
+      expect(yield* judged({ scopes: both }, { scopes: ["mail:read"] })).toEqual({ scopes: ["mail:read"] })
+      expect(yield* judged({ scopes: both }, { scopes: ["mail:read", "card:write"] })).toBe("scope_exceeds")
+    }),
+  )
+
+  it.effect("is not approved beyond the number of keys of the account, and then stays undecided", () =>
+    Effect.gen(function* () {
+      const [sql, org, login] = [yield* Writes, yield* makeOrg, yield* started]
+      yield* sql`
+        insert into api_key (id, org_id, name, token_prefix, token_hash, created_at)
+        select uuidv7(), ${org}, 'k', 'p', sha256((${org} || n)::bytea), now() from generate_series(1, ${keysAtMost}::int) n`
+      expect(yield* Effect.flip(login.approve(org))).toMatchObject({ code: "key_quota_exhausted" })
+      expect((yield* login.view).status).toBe("pending")
+      yield* sql`update api_key set revoked_at = now() where id = (select id from api_key where org_id = ${org} limit 1)`
+      yield* login.approve(org)
+      expect((yield* login.view).status).toBe("approved")
     }),
   )
 
