@@ -113,7 +113,7 @@ describe("A subscription to resources", () => {
     await client.close()
   })
 
-  it("ends when the app loses the right to read a resource, and not before", async () => {
+  it("ends when the app loses the right to read a resource or its networks change, and not before", async () => {
     const { session: owner } = await signUp(service.base)
     const { handle } = await makeIdentity(service.base, owner)
     const here = "http://localhost:4711/callback"
@@ -138,6 +138,11 @@ describe("A subscription to resources", () => {
     expect(isOpen).toBe(true)
     await change(["identity:read"])
     expect(await opened.closed).toBe("graceful")
+    await change(["identity:read", "card:read"])
+    const again = await listen([of(handle, "/card")])
+    const networks = ["192.0.2.0/24"]
+    await call(service.base, "PATCH", `/api/grants/${grants[0].id}`, { token: owner, body: { networks } })
+    expect(await again.closed).toBe("graceful")
     await client.close()
   })
 

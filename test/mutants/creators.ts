@@ -205,4 +205,11 @@ export const creators: Mutants = {
     bug: "the access token of a sign-in is accepted after the key that started it was revoked",
     tests: ["proof/sign-ins"],
   },
+  "stream-outlasts-networks": {
+    file: "cluster/src/account/StandingCredentials.ts",
+    from: "const isSame = row?.networks === networks",
+    to: "const isSame = row !== undefined",
+    bug: "the stream of an app continues outside of the networks to which the app was limited",
+    tests: ["mcp/subscriptions"],
+  },
 }

@@ -3,14 +3,14 @@ import * as AuditWrite from "@svc/cluster/audit/AuditWrite"
 import type { AuditNote } from "@svc/cluster/actor/Write"
 import { Reads, Unhurried } from "@svc/cluster/store/Database"
 import { Vault } from "@svc/cluster/vault/Vault"
-import type { WriteCondition } from "@svc/cluster/vault/SecretWrites"
+import { creationLock, type WriteCondition } from "@svc/cluster/vault/SecretWrites"
 import type { Namespace } from "@svc/cluster/vault/SecretRows"
 import type { IdentityId } from "@svc/domain/IdentityRef"
 import { maxValueBytes, versionsKept } from "@svc/domain/vault/Vault"
 import { expect, layer } from "@effect/vitest"
-import { Context, Effect, Exit, Layer } from "effect"
+import { Context, Deferred, Effect, Exit, Fiber, Layer } from "effect"
 import { act, noKey } from "../audit/Acts.ts"
-import { actors, makeIdentity, makeOrg } from "../harness/Actors.ts"
+import { actors, makeIdentity, makeOrg, waitUntil } from "../harness/Actors.ts"
 import { newHandle } from "../harness/Client.ts"
 import { interruptAtLock } from "../harness/InterruptedStatement.ts"
 
@@ -75,6 +75,36 @@ layer(Layer.provideMerge(Vault.layer, actors()))("secrets", (it) => {
       yield* put("token", "changed")
       const { id } = yield* makeIdentity(org, newHandle("elsewhere"))
       yield* vault.put({ org, identity: id as IdentityId }, "token", { value: "x" }, always)
+      // A secret that another process creates meanwhile counts.
+      yield* Effect.flatMap(
+        Unhurried,
+        (sql) => sql`delete from vault_secret where org_id = ${org} and name in ('n1', 'n2')`,
+      )
+      const [held, waited] = [yield* Deferred.make<void>(), yield* Deferred.make<void>()]
+      const elsewhere = Effect.flatMap(Unhurried, (sql) =>
+        sql.withTransaction(
+          Effect.gen(function* () {
+            yield* sql`select pg_advisory_xact_lock(${creationLock}, hashtext(${org}::text))`
+            yield* Deferred.succeed(held, undefined)
+            yield* Deferred.await(waited)
+            yield* sql`
+              insert into vault_secret
+              select (jsonb_populate_record(s, to_jsonb(s) || jsonb_build_object('id', uuidv7(), 'name', 'm' || n))).*
+              from vault_secret s, generate_series(1, 2) n where s.org_id = ${org} and s.name = 'token' and s.identity_id is null`
+          }),
+        ),
+      )
+      const creating = yield* Effect.forkChild(elsewhere)
+      yield* Deferred.await(held)
+      const late = yield* Effect.forkChild(Effect.flip(put("late", "x")))
+      yield* waitUntil(
+        sql`select 1 from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()`,
+        (waits) => waits.length > 0,
+        0,
+      )
+      yield* Deferred.succeed(waited, undefined)
+      yield* Fiber.join(creating)
+      expect(yield* Fiber.join(late)).toMatchObject({ code: "conflict" })
     }),
   )
 

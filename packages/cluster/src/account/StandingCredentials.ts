@@ -7,6 +7,7 @@
  * While the store is unreachable, credentials are not checked. A connection can read nothing new from the store then.
  */
 import type { CredentialKind } from "@svc/domain/account/Account"
+import type { Networks } from "@svc/domain/account/Networks"
 import { allows, scopesOf, type ScopeName } from "@svc/domain/account/Scope"
 import type { IdentityId } from "@svc/domain/IdentityRef"
 import { Context, Effect, Latch, Layer, type Scope } from "effect"
@@ -16,6 +17,8 @@ import { Timing } from "../Timing.ts"
 interface Credential {
   readonly kind: CredentialKind
   readonly credentialId: string
+  /** The networks from which it may be used. Those of a Grant can change. */
+  readonly networks?: Pick<Networks, "text"> | null
 }
 
 /** The use of a credential. */
@@ -27,6 +30,7 @@ interface Use {
 interface Watched {
   readonly id: string
   readonly use: Use | undefined
+  readonly networks: string | null
   readonly revoked: Latch.Latch
   watchers: number
 }
@@ -36,6 +40,7 @@ interface GrantRow {
   readonly id: string
   readonly scopes: string
   readonly identities: ReadonlyArray<string> | null
+  readonly networks: string | null
 }
 
 /** Rights of keys and sessions never change, so one watch covers all uses. */
@@ -67,7 +72,7 @@ const make = Effect.gen(function* () {
         and o.status = 'active')`
 
   const grantsOf = (ids: ReadonlyArray<string>) => sql<GrantRow>`
-    select g.id, array_to_string(g.scopes, ' ') as scopes, g.identities from client_grant g join org o on o.id = g.org_id
+    select g.id, array_to_string(g.scopes, ' ') as scopes, g.identities, g.networks from client_grant g join org o on o.id = g.org_id
     where g.id = any(${ids}::uuid[]) and g.revoked_at is null and g.expires_at > now() and o.status = 'active'`
 
   const end = (map: Map<string, Watched>, name: string) => {
@@ -90,9 +95,11 @@ const make = Effect.gen(function* () {
     if (requested.length === 0) return
     const rows = yield* orUnavailable(grantsOf([...new Set(requested.map(([, { id }]) => id))]))
     const current = new Map(rows.map((row) => [row.id, row]))
-    for (const [name, { id, use }] of requested) {
+    for (const [name, { id, use, networks }] of requested) {
       const row = current.get(id)
-      if (row === undefined || (use !== undefined && !isAllowed(row, use))) end(watched.grant, name)
+      // Whether its client is in the new networks is judged when it connects again.
+      const isSame = row?.networks === networks
+      if (row === undefined || !isSame || (use !== undefined && !isAllowed(row, use))) end(watched.grant, name)
     }
   })
 
@@ -110,6 +117,7 @@ const make = Effect.gen(function* () {
             const known = map.get(name) ?? {
               id: credential.credentialId,
               use,
+              networks: credential.networks?.text ?? null,
               revoked: Latch.makeUnsafe(),
               watchers: 0,
             }

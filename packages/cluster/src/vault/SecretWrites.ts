@@ -151,7 +151,7 @@ const store = (sql: Sql, versions: ReadonlyArray<Stored>) => {
 }
 
 /** The first half of the advisory locks that make the creation of an Org's secrets sequential: "vlt " in ASCII. */
-const creationLock = 0x76_6c_74_20
+export const creationLock = 0x76_6c_74_20
 
 /** Stores the versions. New secrets are counted one statement after another, so that the limit is exact. */
 const counted = (sql: Sql, versions: ReadonlyArray<Stored>) => {
