@@ -5,7 +5,7 @@ export const clusterMail: Mutants = {
   "rejected-letter-every-round": {
     file: "cluster/src/mail/LetterRetry.ts",
     from: "power(2, least(attempts, ${doublings}::int))",
-    to: "0",
+    to: "1",
     bug: "a letter that its recipient's server rejects is offered again in every round, for months",
     tests: ["mail/system-mail", "oauth/letters"],
   },

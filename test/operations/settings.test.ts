@@ -174,6 +174,8 @@ describe("A setting", () => {
     [{ SVC_MAIL_DOMAIN: "https://mail.example" }, /SVC_MAIL_DOMAIN is not valid: expected a domain/],
     [{ SVC_TUNNEL_DOMAIN: ".tunnel.example" }, /SVC_TUNNEL_DOMAIN is not valid: expected a domain/],
     [{ SVC_SYSTEM_FROM: "no-reply" }, /SVC_SYSTEM_FROM is not valid: expected one mail address/],
+    [{ SVC_POSTMASTER_TO: "Postmaster@mail.localhost" }, /^SVC_POSTMASTER_TO must be another address/],
+    [{ SVC_POSTMASTER_TO: "abuse@m.example", SVC_MAIL_DOMAIN: "M.example" }, /^SVC_POSTMASTER_TO must be another/],
     [{ SVC_EDGE_TLS_CERT: "/tls/cert.pem" }, /^SVC_EDGE_TLS_KEY must be set too/],
     [{ SVC_SMTP_TLS_KEY: "/tls/key.pem", SVC_SMTP_TLS_CERT: "" }, /^SVC_SMTP_TLS_CERT must be set too/],
     [{ SVC_IMAP_TLS_CERT: "/tls/cert.pem" }, /^SVC_IMAP_TLS_KEY must be set too/],
@@ -200,6 +202,7 @@ describe("A setting", () => {
       { SVC_HOST: "::1", SVC_OPS_HOST: "localhost" },
       { SVC_LIMIT_CALLS: "0", SVC_MAILBOX_BYTES: "1", SVC_DRAIN: "0" },
       { SVC_TOS_URL: "https://terms.example/?lang=en" },
+      { SVC_POSTMASTER_TO: "postmaster@elsewhere.example" },
     ])
       expect(await settings(values)).toBeDefined()
   })

@@ -282,6 +282,12 @@ export const load = Effect.gen(function* () {
   }
   const baseUrl = withoutSlash(Option.getOrElse(settings.baseUrl, () => `http://localhost:${settings.httpPort}`))
   const mailDomain = Option.getOrElse(settings.mailDomain, () => "mail.localhost")
+  const operator = Option.getOrElse(settings.postmasterTo, () => "").toLowerCase()
+  if ([`postmaster@${mailDomain}`, `abuse@${mailDomain}`].includes(operator)) {
+    return yield* new SettingsInvalid({
+      message: `SVC_POSTMASTER_TO must be another address than ${operator}, whose mail it receives: each message would be forwarded in a loop.`,
+    })
+  }
   const relay = yield* Effect.transposeOption(Option.map(settings.relayUrl, RelayUrl.parse)).pipe(
     Effect.mapError(({ message }) => new SettingsInvalid({ message })),
   )
