@@ -12,6 +12,8 @@ import { IdentityTokens } from "@svc/cluster/proof/IdentityTokens"
 import { SigningKeys } from "@svc/cluster/proof/SigningKeys"
 import { Writes } from "@svc/cluster/store/Database"
 import type { Initiator } from "@svc/domain/account/Initiator"
+import { creationLock } from "@svc/cluster/vault/SecretWrites"
+import { Vault } from "@svc/cluster/vault/Vault"
 import { judgeRights } from "@svc/domain/account/KeyRights"
 import { unlimited } from "@svc/domain/account/Scope"
 import { makeUuidV7 } from "@svc/domain/Ids"
@@ -23,7 +25,7 @@ import { actors, makeIdentity, makeOrg, waitUntil } from "../harness/Actors.ts"
 import { newHandle } from "../harness/Client.ts"
 import { accountHolder, rows } from "../harness/Stores.ts"
 
-const world = Layer.mergeAll(Grants.layer, OAuthRequests.layer).pipe(Layer.provideMerge(actors()))
+const world = Layer.mergeAll(Grants.layer, OAuthRequests.layer, Vault.layer).pipe(Layer.provideMerge(actors()))
 
 const rights = { scopes: unlimited, expiresAt: null, networks: null }
 const redirect = "http://localhost:4711/callback"
@@ -214,6 +216,34 @@ layer(world, { timeout: "60 seconds" })("A write of the store", (it) => {
       yield* afterwards(yield* consent(org), accounts.revokeSessions(org, grants.revokeAll(org, accountHolder)))
       const left = yield* rows((sql) => sql`select from client_grant where org_id = ${org} and revoked_at is null`)
       expect(left).toEqual([])
+    }),
+  )
+
+  it.effect("of a secret is one of at most 1,000 of a Vault, also beside another process", () =>
+    Effect.gen(function* () {
+      const [sql, vault] = [yield* Writes, yield* Vault]
+      const org = yield* makeOrg
+      const { id } = yield* makeIdentity(org, newHandle("elsewhere"))
+      const put = (name: string, identity: string | null = null) =>
+        vault.put(
+          { org, identity: identity as IdentityId | null },
+          name,
+          { value: "x" },
+          { ifVersion: null, ifAbsent: false, ifPresent: false },
+        )
+      const more = (count: number, stem: string) => sql`
+        insert into vault_secret
+        select (jsonb_populate_record(s, to_jsonb(s) || jsonb_build_object('id', uuidv7(), 'name', ${stem}::text || n))).*
+        from vault_secret s, generate_series(1, ${count}::int) n where s.org_id = ${org} and s.name = 'first'`
+      yield* put("first")
+      yield* more(997, "a")
+      yield* put("second")
+      // Another process holds the lock while it creates the last one.
+      const lock = sql`select pg_advisory_xact_lock(${creationLock}, hashtext(${org}::text))`
+      const refused = Effect.map(Effect.flip(put("late")), (error) => expect(error).toMatchObject({ code: "conflict" }))
+      yield* afterwards(Effect.andThen(lock, more(1, "b")), refused)
+      yield* put("first")
+      yield* put("other", id)
     }),
   )
 

@@ -154,7 +154,7 @@ export const creators: Mutants = {
     from: "  if (orgs.length === 0) return all\n",
     to: "  if (orgs.length >= 0) return all\n",
     bug: "secrets that are created at the same time exceed the limit of a Vault",
-    tests: ["vault/writing"],
+    tests: ["account/store-writes"],
   },
   "secret-written-again": {
     file: "cluster/src/vault/SecretWrites.ts",

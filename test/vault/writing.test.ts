@@ -3,14 +3,14 @@ import * as AuditWrite from "@svc/cluster/audit/AuditWrite"
 import type { AuditNote } from "@svc/cluster/actor/Write"
 import { Reads, Unhurried } from "@svc/cluster/store/Database"
 import { Vault } from "@svc/cluster/vault/Vault"
-import { creationLock, type WriteCondition } from "@svc/cluster/vault/SecretWrites"
+import type { WriteCondition } from "@svc/cluster/vault/SecretWrites"
 import type { Namespace } from "@svc/cluster/vault/SecretRows"
 import type { IdentityId } from "@svc/domain/IdentityRef"
 import { maxValueBytes, versionsKept } from "@svc/domain/vault/Vault"
 import { expect, layer } from "@effect/vitest"
-import { Context, Deferred, Effect, Exit, Fiber, Layer } from "effect"
+import { Context, Effect, Exit, Layer } from "effect"
 import { act, noKey } from "../audit/Acts.ts"
-import { actors, makeIdentity, makeOrg, waitUntil } from "../harness/Actors.ts"
+import { actors, makeIdentity, makeOrg } from "../harness/Actors.ts"
 import { newHandle } from "../harness/Client.ts"
 import { interruptAtLock } from "../harness/InterruptedStatement.ts"
 
@@ -49,62 +49,6 @@ layer(Layer.provideMerge(Vault.layer, actors()))("secrets", (it) => {
         yield* Effect.flatMap(Unhurried, (sql) => sql`update identity set status = ${status} where id = ${id}`)
         expect(yield* Effect.flip(write)).toMatchObject({ code: "identity_not_ready", agent_hint })
       }
-    }),
-  )
-
-  it.effect("are at most 1,000 of a namespace, also if several are created at the same time", () =>
-    Effect.gen(function* () {
-      const { org, own, put, sql, vault } = yield* prepared
-      yield* put("token", "kept")
-      yield* Effect.flatMap(
-        Unhurried,
-        (sql) => sql`
-          insert into vault_secret
-          select (jsonb_populate_record(s, to_jsonb(s) || jsonb_build_object('id', uuidv7(), 'name', 'n' || n))).*
-          from vault_secret s, generate_series(1, 997) n where s.org_id = ${org}`,
-      )
-      const vaults = [vault, yield* another]
-      const created = yield* Effect.forEach(
-        range(8),
-        (n) => Effect.exit(vaults[n % 2]!.put(own, `new-${n}`, { value: "x" }, always)),
-        all,
-      )
-      expect(created.filter(Exit.isSuccess)).toHaveLength(2)
-      expect(yield* sql`select 1 from vault_secret where org_id = ${org}`).toHaveLength(1000)
-      expect(yield* Effect.flip(put("one-more", "x"))).toMatchObject({ code: "conflict" })
-      yield* put("token", "changed")
-      const { id } = yield* makeIdentity(org, newHandle("elsewhere"))
-      yield* vault.put({ org, identity: id as IdentityId }, "token", { value: "x" }, always)
-      // A secret that another process creates meanwhile counts.
-      yield* Effect.flatMap(
-        Unhurried,
-        (sql) => sql`delete from vault_secret where org_id = ${org} and name in ('n1', 'n2')`,
-      )
-      const [held, waited] = [yield* Deferred.make<void>(), yield* Deferred.make<void>()]
-      const elsewhere = Effect.flatMap(Unhurried, (sql) =>
-        sql.withTransaction(
-          Effect.gen(function* () {
-            yield* sql`select pg_advisory_xact_lock(${creationLock}, hashtext(${org}::text))`
-            yield* Deferred.succeed(held, undefined)
-            yield* Deferred.await(waited)
-            yield* sql`
-              insert into vault_secret
-              select (jsonb_populate_record(s, to_jsonb(s) || jsonb_build_object('id', uuidv7(), 'name', 'm' || n))).*
-              from vault_secret s, generate_series(1, 2) n where s.org_id = ${org} and s.name = 'token' and s.identity_id is null`
-          }),
-        ),
-      )
-      const creating = yield* Effect.forkChild(elsewhere)
-      yield* Deferred.await(held)
-      const late = yield* Effect.forkChild(Effect.flip(put("late", "x")))
-      yield* waitUntil(
-        sql`select 1 from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()`,
-        (waits) => waits.length > 0,
-        0,
-      )
-      yield* Deferred.succeed(waited, undefined)
-      yield* Fiber.join(creating)
-      expect(yield* Fiber.join(late)).toMatchObject({ code: "conflict" })
     }),
   )
 
