@@ -2,7 +2,7 @@ import { randomUUID } from "node:crypto"
 import { system } from "@svc/domain/account/Initiator"
 import { NotFound, Unavailable } from "@svc/domain/problems/Problem"
 import * as Ownership from "@svc/cluster/actor/Ownership"
-import { commit, type Fenced } from "@svc/cluster/actor/Write"
+import { commit, commitTogether, type Fenced } from "@svc/cluster/actor/Write"
 import * as Stores from "@svc/cluster/store/Database"
 import { expect, layer } from "@effect/vitest"
 import { Clock, Deferred, Effect, Fiber, Layer, Metric } from "effect"
@@ -36,6 +36,19 @@ const insert = (write: Fenced, owner: string, canonical: string = randomUUID()) 
     write.sql`done as (
       insert into handle (canonical, handle, org_id, registered_at)
       select ${canonical}::text, ${owner}, '00000000-0000-7000-8000-000000000000'::uuid, now() from fence)`,
+  )
+
+/** Inserts the row in a statement for the writes of several actors. */
+const insertTogether = (write: Fenced, owner: string, canonical: string) =>
+  Effect.flatMap(
+    commitTogether<{ done: boolean }>(
+      [write],
+      write.sql`done as (
+        insert into handle (canonical, handle, org_id, registered_at)
+        select ${canonical}::text, ${owner}, '00000000-0000-7000-8000-000000000000'::uuid, now() from fence)`,
+      write.sql`true as done`,
+    ),
+    ([exit]) => exit!,
   )
 
 layer(Layer.provideMerge(Layer.empty, databaseLayer))("an actor of any kind", (it) => {
@@ -132,37 +145,59 @@ layer(Layer.provideMerge(Layer.empty, databaseLayer))("an actor of any kind", (i
     }),
   )
 
-  it.effect("is claimed by another process only after the write that it has begun, whose result the claim reads", () =>
-    Effect.gen(function* () {
-      const sql = yield* Stores.Writes
-      const [id, canonical] = [newHandle("begun"), randomUUID()]
-      const [old, present] = [yield* activate("Identity", id), yield* activate("Identity", id)]
-      expect(yield* old.state).toBe(0)
-      const waiting = (query: string) =>
-        Effect.map(
-          sql<{ waits: boolean }>`
+  for (const [how, put] of [
+    ["of its own", insert],
+    ["that several actors share", insertTogether],
+  ] as const) {
+    it.effect(
+      `is claimed by another process only after a statement ${how} has ended, whose result the claim reads`,
+      () =>
+        Effect.gen(function* () {
+          const sql = yield* Stores.Writes
+          const [id, canonical] = [newHandle("begun"), randomUUID()]
+          const [old, present] = [yield* activate("Identity", id), yield* activate("Identity", id)]
+          expect(yield* old.state).toBe(0)
+          const waiting = (query: string) =>
+            Effect.map(
+              sql<{ waits: boolean }>`
             select exists (select from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()
               and query like ${`%${query}%`}) as waits`,
-          ([row]) => row!.waits,
-        )
-      // The write has checked its fence, and waits for a row that another transaction inserts and takes back.
-      const [held, ended] = [yield* Deferred.make<void>(), yield* Deferred.make<void>()]
-      const other = sql`insert into handle (canonical, handle, org_id, registered_at) values (${canonical}, 'x', ${randomUUID()}, now())`
-      const blocking = Effect.all([other, Deferred.succeed(held, undefined), Deferred.await(ended), Effect.die("undo")])
-      const blocker = yield* Effect.forkChild(Effect.exit(sql.withTransaction(blocking)))
-      yield* Deferred.await(held)
-      const write = yield* Effect.forkChild(old.write(system, (fenced) => insert(fenced, `Identity/${id}`, canonical)))
-      yield* waitUntil(waiting("insert into handle"), (waits) => waits, 0)
-      const claim = yield* Effect.forkChild(present.state)
-      yield* waitUntil(
-        Effect.map(waiting("insert into actor (kind"), (waits) => waits || claim.pollUnsafe() !== undefined),
-        (isDecided) => isDecided,
-        0,
-      )
-      yield* Deferred.succeed(ended, undefined)
-      yield* Fiber.join(blocker)
-      yield* Fiber.join(write)
-      expect(yield* Fiber.join(claim)).toBe(1)
+              ([row]) => row!.waits,
+            )
+          // The write has checked its fence, and waits for a row that another transaction inserts and takes back.
+          const [held, ended] = [yield* Deferred.make<void>(), yield* Deferred.make<void>()]
+          const other = sql`insert into handle (canonical, handle, org_id, registered_at) values (${canonical}, 'x', ${randomUUID()}, now())`
+          const blocking = Effect.all([
+            other,
+            Deferred.succeed(held, undefined),
+            Deferred.await(ended),
+            Effect.die("undo"),
+          ])
+          const blocker = yield* Effect.forkChild(Effect.exit(sql.withTransaction(blocking)))
+          yield* Deferred.await(held)
+          const write = yield* Effect.forkChild(old.write(system, (fenced) => put(fenced, `Identity/${id}`, canonical)))
+          yield* waitUntil(waiting("insert into handle"), (waits) => waits, 0)
+          const claim = yield* Effect.forkChild(present.state)
+          yield* waitUntil(
+            Effect.map(waiting("insert into actor (kind"), (waits) => waits || claim.pollUnsafe() !== undefined),
+            (isDecided) => isDecided,
+            0,
+          )
+          yield* Deferred.succeed(ended, undefined)
+          yield* Fiber.join(blocker)
+          yield* Fiber.join(write)
+          expect(yield* Fiber.join(claim)).toBe(1)
+        }),
+    )
+  }
+
+  it.effect("is claimed once by concurrent first messages", () =>
+    Effect.gen(function* () {
+      const sql = yield* Stores.Writes
+      const id = newHandle("first")
+      const actor = yield* activate("Identity", id)
+      yield* Effect.all([actor.state, actor.state, actor.settled], { concurrency: "unbounded" })
+      expect(yield* sql`select epoch from actor where kind = 'Identity' and id = ${id}`).toEqual([{ epoch: 1 }])
     }),
   )
 

@@ -7,64 +7,71 @@ import { Writes } from "@svc/cluster/store/Database"
 import { Timing } from "@svc/cluster/Timing"
 import { describe, expect, it, layer } from "@effect/vitest"
 import { Effect } from "effect"
-import { afterEach, vi } from "vitest"
+import { vi } from "vitest"
 import { newHandle } from "../harness/Client.ts"
 import { databaseLayer } from "../harness/Database.ts"
 
 describe("a permit", () => {
   let time = 0
-  const start = () => {
+  /** Runs a test with a permit and the clock that it reads. */
+  const withPermit = (
+    test: (
+      permit: Permit.Permit,
+      /** Renews the permit by a statement that takes `millis`, and calls `during` before it ends. */
+      renew: (options?: { millis?: number; isGranted?: boolean; during?: () => void }) => void,
+    ) => void,
+  ) => {
     time = 10_000
-    vi.spyOn(performance, "now").mockImplementation(() => time)
+    const clock = vi.spyOn(performance, "now").mockImplementation(() => time)
     const permit = Permit.make()
-    /** Renews the permit by a statement that takes `millis`, and calls `during` before it ends. */
-    const renew = (epoch: number, { millis = 0, isGranted = true, during = () => {} } = {}) => {
-      const statement = Effect.sync(() => {
-        time += millis
-        during()
-        return isGranted
+    try {
+      test(permit, ({ millis = 0, isGranted = true, during = () => {} } = {}) => {
+        const statement = Effect.sync(() => {
+          time += millis
+          during()
+          return isGranted
+        })
+        const owner = { claim: { kind: "Identity", id: "ada", epoch: 1 } }
+        Effect.runSync(permit.renewedBy(owner, statement, (granted) => granted))
       })
-      Effect.runSync(
-        permit.renewedBy({ claim: { kind: "Identity", id: "ada", epoch } }, statement, (granted) => granted),
-      )
+    } finally {
+      clock.mockRestore()
     }
-    return { permit, renew }
   }
-  afterEach(() => void vi.restoreAllMocks())
 
-  it("lasts from before its statement was sent, and is short after half of its time", () => {
-    const { permit, renew } = start()
-    expect([permit.holds(), permit.isShort(), permit.held()]).toEqual([false, true, undefined])
-    renew(1, { millis: 300 })
-    const end = 10_000 + Timing.permitMillis
-    expect([permit.until(), permit.holds(), permit.held()?.epoch]).toEqual([end, true, 1])
-    time = end - Timing.permitMillis / 2
-    expect(permit.isShort()).toBe(false)
-    time++
-    expect(permit.isShort()).toBe(true)
-    time = end - 1
-    expect(permit.holds()).toBe(true)
-    time = end
-    expect([permit.holds(), permit.held()]).toEqual([false, undefined])
-  })
+  it("lasts from before its statement was sent, and is short after half of its time", () =>
+    withPermit((permit, renew) => {
+      expect([permit.holds(), permit.isShort(), permit.held()]).toEqual([false, true, undefined])
+      renew({ millis: 300 })
+      const end = 10_000 + Timing.permitMillis
+      expect([permit.until(), permit.holds(), permit.held()?.epoch]).toEqual([end, true, 1])
+      time = end - Timing.permitMillis / 2
+      expect(permit.isShort()).toBe(false)
+      time++
+      expect(permit.isShort()).toBe(true)
+      time = end - 1
+      expect(permit.holds()).toBe(true)
+      time = end
+      expect([permit.holds(), permit.held()]).toEqual([false, undefined])
+    }))
 
-  it("is not given by a statement that grants none, and is not shortened by an earlier statement that ends late", () => {
-    const { permit, renew } = start()
-    renew(1, { isGranted: false })
-    expect(permit.holds()).toBe(false)
-    renew(1, { millis: 500, during: () => renew(1) })
-    expect(permit.until()).toBe(10_500 + Timing.permitMillis)
-  })
+  it("is not given by a statement that grants none, and is not shortened by an earlier statement that ends late", () =>
+    withPermit((permit, renew) => {
+      renew({ isGranted: false })
+      expect(permit.holds()).toBe(false)
+      renew({ millis: 500, during: () => renew() })
+      expect(permit.until()).toBe(10_500 + Timing.permitMillis)
+    }))
 
-  it("ends at a stop, which a statement in flight does not undo", () => {
-    const { permit, renew } = start()
-    renew(1, { during: () => permit.end() })
-    expect(permit.holds()).toBe(false)
-    renew(1)
-    expect(permit.holds()).toBe(true)
-    permit.end()
-    expect([permit.holds(), permit.isShort(), permit.held()]).toEqual([false, true, undefined])
-  })
+  it("ends at a stop, which a statement in flight does not undo", () =>
+    withPermit((permit, renew) => {
+      renew({ during: () => permit.end() })
+      expect(permit.holds()).toBe(false)
+      renew()
+      expect(permit.holds()).toBe(true)
+      permit.end()
+      expect([permit.holds(), permit.isShort(), permit.held()]).toEqual([false, true, undefined])
+    }))
 })
 
 /** Activates the actor of a new entity or of the given one. */

@@ -86,6 +86,13 @@ export const staleHolders: Mutants = {
     bug: "a process claims an actor while a write of the former owner is still running, and does not read its result",
     tests: ["cluster/ownership"],
   },
+  "shared-fence-without-lock": {
+    file: "cluster/src/actor/Write.ts",
+    from: "and actor.epoch = claimed.epoch\n        for share of actor",
+    to: "and actor.epoch = claimed.epoch",
+    bug: "a process claims an actor while a statement for several actors is still running, and does not read its result",
+    tests: ["cluster/ownership"],
+  },
   "change-of-a-former-epoch": {
     file: "cluster/src/actor/Ownership.ts",
     from: 'if ("state" in changed && activation?.epoch === before.epoch) {',
