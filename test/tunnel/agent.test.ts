@@ -77,6 +77,22 @@ describe("an agent", () => {
     stop()
   })
 
+  it("alternates between its carriers while the edge understands neither, so that a passing fault does not decide", async () => {
+    const dialled: Array<string> = []
+    const { url, stop } = await edge((request, socket) => {
+      dialled.push(request.headers.upgrade === "websocket" ? "websocket" : "own")
+      if (dialled.length > 2) return false
+      socket.end("HTTP/1.1 400 Bad Request\r\nConnection: close\r\nContent-Length: 0\r\n\r\n")
+      return true
+    })
+    const tunnel = connectTunnel({ key: "svc_id_x", edge: url, port: 1, links: 1 })
+    const first = async () => dialled.slice(0, 3)
+    expect(await eventually(first, ({ length }) => length === 3)).toEqual(["own", "websocket", "own"])
+    expect((await tunnel.ready).url).toBe("b")
+    await tunnel.close()
+    stop()
+  })
+
   it("announces its shutdown only after the edge has acknowledged it", async () => {
     let taken = false
     let greeted: (socket: Socket) => void = () => {}
