@@ -8,6 +8,7 @@ import { TestClock } from "effect/testing"
 import { actors, waitUntil } from "../harness/Actors.ts"
 import { accountHolder, rows } from "../harness/Stores.ts"
 import { mastodonServer, connect, connectedIdentity, eventsOf, newPost, rowOf } from "./ConnectedIdentity.ts"
+import { ErrorResponse } from "./mastodon/Exchange.ts"
 import type { ServerOptions } from "./mastodon/Settings.ts"
 
 const through = <A, E, R>(message: Effect.Effect<A, E, R>) => ask(message, Timing.askPlatform)
@@ -132,6 +133,13 @@ layer(watched)("a Mastodon-compatible server", (it) => {
       const [before] = server.applications.keys()
       yield* connect(server, handle, org_id, bot)
       expect([...server.applications.keys()]).toEqual([before])
+      // An outage of the page does not mean that the application is gone.
+      server.settings.before = async (path) => {
+        if (path === "/oauth/authorize") throw new ErrorResponse(503, "Service Unavailable")
+      }
+      yield* connect(server, handle, org_id, bot)
+      expect([...server.applications.keys()]).toEqual([before])
+      delete server.settings.before
       yield* through(actor.Disconnect({ org_id }, onBehalfOf(accountHolder)))
       // Mastodon deletes applications that nobody has used for a day.
       server.applications.clear()

@@ -107,4 +107,25 @@ export const drawnByLot: Mutants = {
     bug: "a disabled confirm button can be pressed",
     tests: ["console/forms"],
   },
+  "app-gone-during-outage": {
+    file: "cluster/src/connectors/platforms/mastodon/Authorization.ts",
+    from: "status >= 400 && status < 500",
+    to: "status >= 400",
+    bug: "an outage of a Mastodon server counts as the removal of the registered app",
+    tests: ["connectors/kinds"],
+  },
+  "mark-of-killed-shell-waited-for": {
+    file: "cluster/src/store/embedded/Lease.ts",
+    from: ".some((pid) => isShell(pid))",
+    to: ".length > 0",
+    bug: "the mark of a shell that was killed blocks the start of the embedded database",
+    tests: ["store/first-start"],
+  },
+  "agent-stays-with-websocket": {
+    file: "tunnel-edge/src/agent/Agent.ts",
+    from: "webSocket = !webSocket",
+    to: "webSocket = true",
+    bug: "after one fallback, an agent never uses its own carrier again",
+    tests: ["tunnel/agent"],
+  },
 }

@@ -1,12 +1,15 @@
 /** A first start of the embedded database that was interrupted, and the start after it. */
 import { spawn } from "node:child_process"
+import { once } from "node:events"
 import { chmodSync, existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs"
 import * as os from "node:os"
 import * as path from "node:path"
 import { setTimeout } from "node:timers/promises"
+import { isLeaving } from "@svc/cluster/store/embedded/Lease"
 import * as EmbeddedPostgres from "@svc/cluster/store/EmbeddedPostgres"
 import { Effect } from "effect"
 import { expect, it } from "vitest"
+import { eventually } from "../harness/Eventually.ts"
 
 /** Holds the start lock like a process that is starting the server. */
 const starter = `
@@ -47,5 +50,26 @@ it.skipIf(process.platform !== "linux")(
       holder.kill("SIGKILL")
       rmSync(directory, { recursive: true, force: true })
     }
+  },
+)
+
+it.skipIf(process.platform !== "linux")(
+  "a start waits only for shells that run, not for marks of killed ones",
+  async () => {
+    const home = mkdtempSync(path.join(os.tmpdir(), "svc-lease-"))
+    mkdirSync(path.join(home, "leaving"))
+    const mark = (pid: number) => path.join(home, "leaving", String(pid))
+    expect(isLeaving(home)).toBe(false)
+    // The first number belongs to no process, the second one to another program.
+    for (const pid of [4_999_999, process.pid]) writeFileSync(mark(pid), "")
+    expect(isLeaving(home)).toBe(false)
+    const shell = spawn("/bin/sh", ["-c", "read end", "pg-lease", home], { stdio: ["pipe", "ignore", "ignore"] })
+    writeFileSync(mark(shell.pid!), "")
+    await eventually(async () => isLeaving(home), Boolean)
+    const ended = once(shell, "exit")
+    shell.stdin.end()
+    await ended
+    expect(isLeaving(home)).toBe(false)
+    rmSync(home, { recursive: true })
   },
 )
