@@ -9,13 +9,16 @@ import { StepFailed } from "@svc/cluster/saga/Step"
 import { Reads, Writes } from "@svc/cluster/store/Database"
 import { expect, layer } from "@effect/vitest"
 import { Clock, Effect, Exit, Layer } from "effect"
+import { SqlError } from "effect/sql"
 import { actors, makeOrg, waitUntil, tunnelPorts } from "../harness/Actors.ts"
 import { newHandle } from "../harness/Client.ts"
 import { countsGrow, countsOf } from "../harness/Counters.ts"
 import { rows } from "../harness/Stores.ts"
 
 /** The step with the injected failure. The last two share a commit with the step before. */
-let failing: "card" | "tunnel" | "identity_key" | "lookup" | "slow" | undefined
+let failing: "card" | "tunnel" | "identity_key" | "lookup" | "away" | "slow" | undefined
+/** The error of a connection that ended. */
+const lost = new SqlError.SqlError({ reason: new SqlError.ConnectionError({ message: "lost", cause: undefined }) })
 /** Resolved when the slow step may go on. */
 let printed = Promise.withResolvers<void>()
 /** Times of the attempts of the failing step, in milliseconds of test time. */
@@ -34,12 +37,14 @@ const fragile = Layer.effect(
           })
         : failing === "lookup"
           ? Effect.andThen(subject.sql`select paper from printer`, steps.card(subject))
-          : failing === "slow"
-            ? Effect.andThen(
-                Effect.promise(() => printed.promise),
-                steps.card(subject),
-              )
-            : steps.card(subject),
+          : failing === "away"
+            ? Effect.fail(lost)
+            : failing === "slow"
+              ? Effect.andThen(
+                  Effect.promise(() => printed.promise),
+                  steps.card(subject),
+                )
+              : steps.card(subject),
     tunnel: (subject) =>
       failing === "tunnel"
         ? Effect.succeed({
@@ -127,11 +132,14 @@ layer(actors({ steps: fragile }))("a saga with a failing step", (it) => {
     }),
   )
 
-  it.effect("counts a step that cannot read the store as a failed attempt", () =>
+  it.effect.each([
+    ["lookup", "internal error"],
+    ["away", "the database is unavailable"],
+  ] as const)("counts a step that cannot read the store as a failed attempt: %s", ([fails, error]) =>
     Effect.gen(function* () {
-      const { handle } = yield* create("radia", "lookup")
+      const { handle } = yield* create("radia", fails)
       const retrying = yield* waitUntil(identityRow(handle), (row) => row?.saga.steps[2]!.status === "retrying", 0)
-      expect(retrying.value!.saga.steps[2]).toMatchObject({ attempts: 1, error: expect.any(String) })
+      expect(retrying.value!.saga.steps[2]).toMatchObject({ attempts: 1, error })
       failing = undefined
       yield* waitUntil(identityRow(handle), (row) => row?.status === "ready")
     }),

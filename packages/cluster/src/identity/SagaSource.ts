@@ -12,7 +12,7 @@ import { raise } from "../events/Raise.ts"
 import * as Metrics from "../observe/Metrics.ts"
 import { shown } from "../credentials/ShowOnce.ts"
 import type { Part, Shows, Step, StepRows, StepSubject } from "../saga/Step.ts"
-import { type Sql, Writes } from "../store/Database.ts"
+import { isTransient, type Sql, Writes } from "../store/Database.ts"
 import { Timing } from "../Timing.ts"
 import type { Source } from "../work/Source.ts"
 import { ProvisioningSteps } from "./Provisioning.ts"
@@ -59,8 +59,11 @@ export const source: Source<Owned, Needs, Ownership<Owned | undefined>> = {
         ),
         Effect.tap(Effect.logDebug("saga step", { saga: identity.saga.kind, step: name, handle: identity.handle })),
         Effect.catchTag("StepFailed", (failure) => fail(identity, name, failure.message, subject)),
-        // An unreachable store counts as a failed attempt, recorded once the store is back.
-        Effect.catchTag("SqlError", (error) => fail(identity, name, error.message, subject)),
+        // An unreachable store counts as a failed attempt, recorded once the store is back. The message of another error of the
+        // store names internals, so it only goes into the log.
+        Effect.catchTag("SqlError", (error) =>
+          isTransient(error) ? fail(identity, name, "the database is unavailable", subject) : Effect.die(error),
+        ),
         // A defect counts as an attempt, so that it is not retried forever; its cause only goes into the log.
         Effect.catchDefect((defect) =>
           Effect.andThen(
