@@ -320,6 +320,11 @@ describe("Refusal of parameters", () => {
     expect((await errorsOf("GET", "/api/keys?page=2"))[2]).toEqual([
       { path: "/page", message: "unknown member; the query takes `limit` and `cursor`" },
     ])
+    // The list is that of the top level, so it says nothing about other levels.
+    const nested = { name: "a", default_input_modes: ["text/plain"], capabilities: { flying: true } }
+    expect((await errorsOf("PATCH", `/api/identities/${handle}/card`, nested))[2]).toEqual([
+      { path: "/capabilities/flying", message: "unknown member" },
+    ])
     // The rejected requests created and removed nothing, and public endpoints accept additional parameters.
     expect((await errorsOf("GET", `/api/identities/${handle}`))[0]).toBe(200)
     expect((await call(service.base, "GET", "/api/healthz?probe=1")).status).toBe(200)

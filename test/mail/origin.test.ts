@@ -147,6 +147,26 @@ describe("A DKIM signature", () => {
       expect(await verdict(Buffer.concat([Buffer.from(field), message]))).toMatchObject({ dkim: "none" })
     }
   })
+  it.each([
+    ["200 names", 200, (n: number) => ({ h: `from${":a".repeat(n - 1)}` })],
+    ["a domain of 255 characters", 255, (n: number) => ({ d: "d".repeat(n) })],
+    ["a selector of 255 characters", 255, (n: number) => ({ s: "s".repeat(n) })],
+  ])("is verified with %s, and skipped with one more", async (_, most, tags) => {
+    const resultOf = async (n: number) => {
+      const { d, s, h } = { d: "strict.example", s: "s1", h: "from", ...tags(n) }
+      const field = `DKIM-Signature: v=1; a=rsa-sha256; d=${d}; s=${s}; h=${h}; bh=QQ==; b=QQ==\r\n`
+      return (await verdict(Buffer.concat([Buffer.from(field), message]))).dkim
+    }
+    expect(await resultOf(most)).not.toBe("none")
+    expect(await resultOf(most + 1)).toBe("none")
+  })
+  it("is not looked for behind ten others", async () => {
+    const others = (n: number) =>
+      Buffer.from("DKIM-Signature: v=1; a=rsa-sha256; d=no.example; s=s1; h=from; bh=QQ==; b=QQ==\r\n".repeat(n))
+    const own = await signed(message, "strict.example")
+    expect((await verdict(Buffer.concat([others(9), own]))).verdict).toBe("verified")
+    expect((await verdict(Buffer.concat([others(10), own]))).verdict).toBe("failed")
+  })
   it("does not count if the domain is testing DKIM", async () => {
     const tried = await signed(raw("From: a@trying.example\r\n"), "trying.example")
     expect(await verdict(tried)).toMatchObject({ verdict: "unverified", dkim: "policy" })

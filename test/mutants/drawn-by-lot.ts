@@ -128,4 +128,11 @@ export const drawnByLot: Mutants = {
     bug: "after one fallback, an agent never uses its own carrier again",
     tests: ["tunnel/agent"],
   },
+  "signature-of-any-number-of-names": {
+    file: "mail-gateway/src/mail/judging/Signatures.ts",
+    from: ' &&\n    tag(value, "h").split(":").length <= limits.names',
+    to: "",
+    bug: "a DKIM signature of thousands of names is verified, which costs time for each",
+    tests: ["mail/origin"],
+  },
 }
