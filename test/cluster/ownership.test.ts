@@ -2,7 +2,7 @@ import { randomUUID } from "node:crypto"
 import { system } from "@svc/domain/account/Initiator"
 import { NotFound, Unavailable } from "@svc/domain/problems/Problem"
 import * as Ownership from "@svc/cluster/actor/Ownership"
-import { commit, commitTogether, type Fenced } from "@svc/cluster/actor/Write"
+import { commit, commitTogether, type Fenced, learned, recalled } from "@svc/cluster/actor/Write"
 import * as Stores from "@svc/cluster/store/Database"
 import { expect, layer } from "@effect/vitest"
 import { Clock, Deferred, Effect, Fiber, Layer, Metric } from "effect"
@@ -246,6 +246,20 @@ layer(Layer.provideMerge(Layer.empty, databaseLayer))("an actor of any kind", (i
       expect(yield* queueing(0)).toMatchObject({ seven: 7 })
       yield* queueing(1)
       expect(told).toEqual([[0, 5], [5, 5], [5, 5], "deliveries", [5, 5]])
+    }),
+  )
+
+  it.effect("reads a part of its entity once, and again after an unknown outcome", () =>
+    Effect.gen(function* () {
+      const actor = yield* activate("Identity", newHandle("recalled"))
+      let reads = 0
+      const read = Effect.sync(() => ++reads)
+      const recall = actor.write(system, (write) => recalled(write, "part", read))
+      expect([yield* recall, yield* recall]).toEqual([1, 1])
+      yield* actor.write(system, (write) => Effect.sync(() => learned(write, "part", 7)))
+      expect(yield* recall).toBe(7)
+      yield* Effect.exit(actor.write(system, () => Effect.die("the answer never came")))
+      expect(yield* recall).toBe(2)
     }),
   )
 

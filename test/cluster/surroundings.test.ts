@@ -107,7 +107,10 @@ effectIt.effect("a call is repeated while its actor moves, and ends at its deadl
   Effect.gen(function* () {
     let tries = 0
     let left = 3
-    const moving = Effect.suspend(() => (++tries <= left ? Effect.fail(new Moved()) : Effect.succeed("found")))
+    const elsewhere = [new Moved(), { _tag: "EntityNotAssignedToRunner" }]
+    const moving = Effect.suspend(() =>
+      ++tries <= left ? Effect.fail(elsewhere[tries % 2]!) : Effect.succeed("found"),
+    )
     const call = yield* Effect.forkChild(ask(moving), { startImmediately: true })
     const wait = Duration.toMillis(Timing.askRetry)
     yield* TestClock.adjust(wait)
