@@ -43,7 +43,7 @@ describe("an error of an operator's command", () => {
 describe("a start-up error", () => {
   it.each([
     [{ SVC_HTTP_PORT: "abc" }, /^svc: SVC_HTTP_PORT is not valid: [^\n]*\n$/],
-    [{ SVC_SMTP_PORT: "70000" }, /^svc: SVC_SMTP_PORT must be a port from [^\n]*\n$/],
+    [{ SVC_SMTP_PORT: "70000" }, /^svc: SVC_SMTP_PORT is not valid: expected a port from [^\n]*\n$/],
     [{ DATABASE_URL: "nonsense" }, /^svc: DATABASE_URL must be a PostgreSQL address[^\n]*\n$/],
     [
       { DATABASE_URL: "postgres://a:b@127.0.0.1:1/c" },
