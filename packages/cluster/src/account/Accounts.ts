@@ -211,8 +211,8 @@ const make = (settings: AccountSettings) =>
           ),
         ),
       /**
-       * Revokes all sessions, and runs `also` in the same transaction. What a session is about to create, such as a Grant, is
-       * created before `also` runs, or not at all.
+       * Revokes all sessions, and runs `also` in the same transaction. A session that is about to create something, for example a
+       * Grant, does so before `also` runs, or not at all.
        */
       revokeSessions: <E = never, R = never>(org: string, also: Effect.Effect<void, E, R> = Effect.void) =>
         orUnavailable(

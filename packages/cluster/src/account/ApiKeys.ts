@@ -39,12 +39,8 @@ const lockOrg = Effect.fnUntraced(function* (sql: Sql, org: string) {
   if (row === undefined) return yield* new AccountDeleting({ detail: "The account is being deleted." })
 })
 
-/**
- * Checks the creator and the quota of active keys in the transaction that creates a key. The keys of an Org are created one
- * after another, so that the count is exact. The first keys of Identities, which sagas create, are never rejected.
- */
-export const roomForKey = Effect.fnUntraced(function* (sql: Sql, org: string, by: Initiator, at: Date) {
-  yield* lockOrg(sql, org)
+/** Checks the creator of a key and the quota of active keys. The Org has to be locked, so that the count is exact. */
+const roomInLockedOrg = Effect.fnUntraced(function* (sql: Sql, org: string, by: Initiator, at: Date) {
   yield* assertValid(sql, by, at)
   const [live] = yield* sql<{ n: number }>`
     select count(*)::int as n from api_key
@@ -54,6 +50,15 @@ export const roomForKey = Effect.fnUntraced(function* (sql: Sql, org: string, by
       detail: `The account has ${live!.n} live keys; at most ${keysAtMost} may be live at a time.`,
     })
   }
+})
+
+/**
+ * Locks the Org, and checks the creator and the quota of active keys, in the transaction that creates a key. The first keys
+ * of Identities, which sagas create, are never rejected.
+ */
+export const roomForKey = Effect.fnUntraced(function* (sql: Sql, org: string, by: Initiator, at: Date) {
+  yield* lockOrg(sql, org)
+  yield* roomInLockedOrg(sql, org, by, at)
 })
 
 const make = Effect.gen(function* () {
@@ -171,7 +176,7 @@ const make = Effect.gen(function* () {
             now,
           ),
         )
-        yield* roomForKey(writes, org, by, at)
+        yield* roomInLockedOrg(writes, org, by, at)
         const identity =
           row.identity_id === null || row.handle === null ? null : { id: row.identity_id, handle: row.handle }
         const made = yield* inserted(org, { id, name: row.name, rights, identity }, at, by, note)

@@ -13,7 +13,7 @@ const bytesAtMost = 5 * 1024
 const documentsAtMost = 1_000
 /** Documents that are read at the same time. */
 const readsAtMost = 16
-/** Documents that one reader, such as an account, waits for at the same time. Its further calls wait for these. */
+/** Maximum number of documents that are read at the same time for one reader, such as an account. Further calls wait. */
 const perReader = 4
 
 /** The document cannot be read. */
@@ -72,7 +72,7 @@ export const make = Effect.gen(function* () {
   })
 
   const readers = new Map<string, { readonly places: Semaphore.Semaphore; calls: number }>()
-  /** Gives the reader places of its own, so that slow hosts that it names do not delay the others. */
+  /** Limits the reads of each reader separately, so that slow hosts named by one do not delay the others. */
   const within = <A, E>(reader: string, get: Effect.Effect<A, E>) =>
     Effect.suspend(() => {
       const own = readers.get(reader) ?? { places: Semaphore.makeUnsafe(perReader), calls: 0 }

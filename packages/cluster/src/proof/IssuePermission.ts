@@ -19,7 +19,7 @@ export interface ProofSubject {
   readonly handle: string
 }
 
-/** The scope of everything that is handed out here. */
+/** The scope that a credential needs for every token and signature of this module. */
 const scope = "proof:token"
 
 export type Credential = Pick<CallerInfo, "kind" | "credentialId" | "expiresAt" | "grant">

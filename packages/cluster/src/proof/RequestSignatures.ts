@@ -66,7 +66,7 @@ const make = Effect.gen(function* () {
     note: AuditNote,
   ) {
     for (let n = 0; n < attempts; n++) {
-      const key = yield* n === 0 ? keys.lastUsed(subject) : keys.signing(subject)
+      const key = yield* n === 0 ? keys.lastOpened(subject) : keys.signing(subject)
       const now = yield* Clock.currentTimeMillis
       if (key === undefined) {
         // The Identity is not ready, which this check reports.

@@ -31,7 +31,7 @@ export interface PrivateKey {
   readonly key: KeyObject
 }
 
-/** Identities whose private key stays open in memory, those that signed last. */
+/** Maximum number of private keys that stay open in memory: those that were opened last. */
 const openAtMost = 1_000
 
 /** A new pair, ready to store. */
@@ -178,10 +178,10 @@ const make = Effect.gen(function* () {
     signing,
 
     /**
-     * Returns the key that this process used last for the Identity, if it is still in memory: reading and opening a key costs
+     * Returns the key that this process opened last for the Identity, if it is still in memory: reading and opening a key costs
      * three times its signature. The key may have been rotated, and the Identity may have ended.
      */
-    lastUsed: (owner: KeyOwner) =>
+    lastOpened: (owner: KeyOwner) =>
       Effect.suspend(() => {
         const kept = open.get(owner.id)
         return kept === undefined ? signing(owner) : Effect.succeed(kept)

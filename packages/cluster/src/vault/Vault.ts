@@ -154,7 +154,7 @@ const make = Effect.gen(function* () {
       const { bytes } = yield* orUnavailable(open(namespace, name, version, undefined))
       const onlyExisting = { ifVersion: condition, ifAbsent: false, ifPresent: true }
       const row = write({ namespace, name, bytes, description: undefined, condition: onlyExisting, note, command })
-      // Only a new secret is one too many.
+      // The secret exists, so the limit of secrets does not apply.
       return view(yield* Effect.catchTag(row, "conflict", Effect.die))
     }),
 

@@ -72,7 +72,7 @@ const notInTrailers = new Set([
   "max-forwards",
 ])
 const isOurs = (name: string) => ours.has(name) || name.startsWith("svc-tunnel-")
-/** Returns the name as many servers read it: those of CGI and WSGI do not distinguish underscores from hyphens. */
+/** Returns the name as many servers read it: CGI and WSGI servers do not distinguish underscores from hyphens. */
 const hyphenated = (key: string) => key.replaceAll("_", "-")
 
 /** Fields that are handled individually. */

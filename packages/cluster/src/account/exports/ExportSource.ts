@@ -78,7 +78,7 @@ export const source: Source<OwnedOrg, Needs, Ownership<OwnedOrg | undefined>> = 
     })
 
     const collect = Effect.fn("Collecting.collect")(function* (org: OwnedOrg, { id, identityId, canonical }: Waiting) {
-      // Those of an earlier attempt.
+      // An interrupted attempt has left its pieces.
       yield* removePieces(id)
       yield* ownership.write(system, (write) => setStatus(write, id, "running", null))
       const pieces = yield* Pieces.make(ownership, org, { id, identityId })
