@@ -46,9 +46,11 @@ const stages = new Set(
   `tap andThen ensuring onExit onError onInterrupt retry repeat timeout catch catchTag catchTags catchIf catchCause tapError mapError
   when uninterruptible ignore orDie`.split(/\s+/),
 )
-/** Lines and words of SQL statements that can be left out, and comparisons. */
+/** Lines, conditions and words of SQL statements that can be left out, and comparisons. */
 const sqlParts = [
   /\n[ \t]*(?:and|or) [^\n`]*/g,
+  /(?<=\b(?:where|on) )(?:\$\{[^{}`]*\}|[^\n`()$])*? and /g,
+  /(?<=\S) and (?:\$\{[^{}`]*\}|[^\n`()$])*?(?= and | or |\)|[ \t]*\n|`)/g,
   /(?<=\s)[<>]=?(?=\s)/g,
   / for update(?: skip locked)?| for share| nulls (?:first|last)| desc\b| distinct\b/g,
   /, [a-z_]+ = (?:excluded\.[a-z_]+|now\(\)|null|false|true|[a-z_]+ \+ 1)/g,

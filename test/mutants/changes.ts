@@ -1,7 +1,8 @@
 /**
  * Makes every small change of source files, one at a time, and lists those that no test notices: `npm run changes --
  * packages/domain/src/Ids.ts [FILE ...] [-- test/domain/ids.test.ts ...]`. Without test files, it
- * runs those that import one of the modules. One process tries many changes, so a file takes about a minute.
+ * runs those that import one of the modules. One process tries many changes, so a file takes about a minute. `--sql` leaves
+ * out parts of SQL statements only.
  *
  * If no test notices a change, a promise has no test, the code is not needed, or the change has no effect. Only a reader can
  * tell which.
@@ -13,7 +14,8 @@ import { scratchCopy } from "../harness/ScratchCopy.ts"
 import { type Change, changesOf, planted } from "./SmallChanges.ts"
 import { root } from "./Mutant.ts"
 
-const words = process.argv.slice(2)
+const onlySql = process.argv.includes("--sql")
+const words = process.argv.slice(2).filter((word) => word !== "--sql")
 const divider = words.indexOf("--")
 const sources = globSync(divider < 0 ? words : words.slice(0, divider), { cwd: root })
 if (sources.length === 0) {
@@ -77,7 +79,8 @@ interface Made {
 }
 const made: Array<Made> = []
 const texts = new Map(sources.map((file) => [file, readFileSync(path.join(root, file), "utf8")]))
-let open = new Map([...texts].map(([file, text]) => [file, changesOf(text)]))
+const isChosen = ({ what }: Change) => !onlySql || what.startsWith('without "')
+let open = new Map([...texts].map(([file, text]) => [file, changesOf(text).filter(isChosen)]))
 while (open.size > 0) {
   const later: typeof open = new Map()
   for (const [file, text] of texts) {

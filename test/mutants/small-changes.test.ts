@@ -90,6 +90,17 @@ const it = () => pipe(sql\`select a from b where c = \${"d"}
   })
 })
 
+it("leaves out each condition of one line of SQL", () => {
+  const source = 'const it = () => sql`select a from b where c = ${"d"} and not e and f`'
+  const changed = Object.values(results(source))
+  expect(changed).toEqual([
+    "select a from b where c = d and not e and f",
+    "select a from b where not e and f",
+    "select a from b where c = d and f",
+    "select a from b where c = d and not e",
+  ])
+})
+
 it("changes nothing that is evaluated when the module is loaded, and no types", () => {
   expect(changesOf("const limit = 5 * 2\nconst it = (n: 1 | 2): n is 1 => limit.at(n)?.filter((m) => m)")).toEqual([])
 })
