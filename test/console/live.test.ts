@@ -164,11 +164,13 @@ describe.skipIf(!has("chromium"))("An open page", () => {
     await page.goto(`${base}/console/identities/${handle}/profile`)
     await isLive(page)
     await settled(page)
-    const bar = page.getByText("Can’t reach the service. This page may be out of date")
+    const notice = page.getByText("Can’t reach the service. This page may be out of date")
     const save = page.getByRole("button", { name: "Save" })
     expect(await save.isDisabled()).toBe(false)
+    const place = await page.locator("main").boundingBox()
     proxy.silenceAll()
-    await bar.waitFor()
+    await notice.waitFor()
+    expect(await page.locator("main").boundingBox()).toEqual(place)
     expect(await save.isDisabled()).toBe(true)
     expect(await save.getAttribute("title")).toBe("Can’t reach the service")
     await call(mail.service.base, "PATCH", `/api/identities/${handle}/card`, {
@@ -176,7 +178,7 @@ describe.skipIf(!has("chromium"))("An open page", () => {
       body: { description: "Changed meanwhile" },
     })
     proxy.restore()
-    await bar.waitFor(isGone)
+    await notice.waitFor(isGone)
     expect(await save.isDisabled()).toBe(false)
     // The form shows the change that it has missed.
     await page.locator("main").getByText("Changed meanwhile").first().waitFor()

@@ -118,12 +118,6 @@ const Bars = () => {
   const { tos } = account()
   return (
     <>
-      {connection.value === "offline" ? (
-        <div class="shell-bar" data-tone="warn" role="status" id={unreachableNotice}>
-          <Icon name="warning" />
-          <span class="grow">{say("offline_bar")}</span>
-        </div>
-      ) : null}
       <StoppedBar />
       {tos.current_version !== tos.accepted_version && !tos.gated && tos.effective_at !== null ? (
         <div class="shell-bar" data-tone="warn">
@@ -137,6 +131,14 @@ const Bars = () => {
     </>
   )
 }
+
+const Offline = () =>
+  connection.value !== "offline" ? null : (
+    <div class="toast" data-tone="warn" id={unreachableNotice}>
+      <Icon name="warning" />
+      <span class="grow">{say("offline_notice")}</span>
+    </div>
+  )
 
 /** Shown when the session has ended while a page was open. Input on the page is kept. */
 const Lost = () =>
@@ -196,7 +198,9 @@ export const Shell = ({ children }: { readonly children: ComponentChildren }) =>
         <main id="content">{children}</main>
       </div>
     </div>
-    <Toasts />
+    <Toasts>
+      <Offline />
+    </Toasts>
     <Shortcuts />
     <StopWatch />
     <Spoken />

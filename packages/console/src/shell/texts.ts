@@ -23,7 +23,7 @@ export const say = texts({
   live: ["Live", "Live", "En direct"],
   connecting: ["Connecting …", "Verbindungsaufbau …", "Connexion …"],
   offline: ["Offline", "Offline", "Hors ligne"],
-  offline_bar: [
+  offline_notice: [
     "Can’t reach the service. This page may be out of date, and changes are disabled until the connection is back.",
     "Der Dienst ist nicht erreichbar. Diese Seite ist möglicherweise nicht aktuell. Änderungen sind erst wieder möglich, wenn die Verbindung steht.",
     "Le service est injoignable. Cette page n’est peut-être pas à jour. Les modifications seront de nouveau possibles une fois la connexion rétablie.",

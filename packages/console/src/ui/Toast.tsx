@@ -1,5 +1,6 @@
 /** Notifications at the edge of the screen. One that offers an action stays until it is dismissed. */
 import { signal } from "@preact/signals"
+import type { ComponentChildren } from "preact"
 import { Button } from "./Button.tsx"
 import { say } from "./texts.ts"
 
@@ -22,8 +23,10 @@ export const tell = (text: string, offer?: Toast["offer"]) => {
   if (millis !== undefined) setTimeout(drop, millis, id)
 }
 
-export const Toasts = () => (
+/** The notifications, and notices that stay while a condition holds. They lie over the page, so that it does not move. */
+export const Toasts = ({ children }: { readonly children?: ComponentChildren }) => (
   <div class="toasts" role="status" aria-live="polite">
+    {children}
     {toasts.value.map(({ id, text, offer }) => (
       <div class="toast" key={id}>
         <span class="grow">{text}</span>
