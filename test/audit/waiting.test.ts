@@ -43,7 +43,7 @@ const client = (run: (statement: Statement) => Effect.Effect<ReadonlyArray<unkno
 const recording = Effect.gen(function* () {
   const state = {
     /** Decides about a statement with the records of these requests. */
-    judge: (of: ReadonlyArray<string>): "kept" | "later" | "refused" => (of.length > 0 ? "kept" : "refused"),
+    judge: (of: ReadonlyArray<string>): "kept" | "later" | "refused" | "hangs" => (of.length > 0 ? "kept" : "refused"),
     gapsFail: false,
   }
   const [kept, tries] = [[] as Array<string>, [] as Array<ReadonlyArray<string>>]
@@ -56,6 +56,7 @@ const recording = Effect.gen(function* () {
       tries.push(ids)
       const outcome = state.judge(ids)
       if (outcome === "kept") kept.push(...ids)
+      if (outcome === "hangs") return Effect.never
       return outcome === "refused"
         ? Effect.die("a value that no column takes")
         : outcome === "later"
@@ -170,6 +171,22 @@ it.effect(
       yield* stop
       expect(kept.toSorted()).toEqual(["first", "late", "third"].toSorted())
     }),
+)
+
+it.effect("A process that ends while it tries waiting records stores them too", () =>
+  Effect.gen(function* () {
+    for (const hanging of [["0", "1", "2"], ["1"]]) {
+      const { state, kept, record, stop } = yield* recording
+      state.judge = () => "later"
+      yield* record("0", "1", "2")
+      // The statement with these records gets no answer.
+      state.judge = (of) => (of.join() === hanging.join() ? "hangs" : of.length > 1 ? "refused" : "kept")
+      yield* TestClock.adjust(Timing.auditRetry)
+      state.judge = () => "kept"
+      yield* stop
+      expect(kept.toSorted()).toEqual(["0", "1", "2"])
+    }
+  }),
 )
 
 it.effect("An Org is marked for sealing immediately, and again after half of the sealing interval", () =>

@@ -140,22 +140,22 @@ const make = (settings: AuditSettings) =>
 
     /**
      * Retries waiting records one by one. A record that no statement accepts is dropped; one that the store cannot take
-     * now keeps waiting.
+     * now keeps waiting, as do those that an interruption leaves.
      */
     const retry = Effect.gen(function* () {
       while (waiting.length > 0) {
         const taken = waiting.splice(0, batch)
-        const one = (notes: ReadonlyArray<AuditWrite.AuditWrite>) =>
+        const attempt = (notes: ReadonlyArray<AuditWrite.AuditWrite>, left = notes) =>
           Effect.matchCauseEffect(insert(notes), {
             onSuccess: () => Effect.sync(() => ((late.n += notes.length), "kept" as const)),
             onFailure: (cause) =>
               Effect.succeed(
                 cause.reasons.some((reason) => reason._tag === "Die") ? ("refused" as const) : ("later" as const),
               ),
-          })
-        let outcome = yield* Effect.onInterrupt(one(taken), () => Effect.sync(() => wait(taken)))
+          }).pipe(Effect.onInterrupt(() => Effect.sync(() => wait(left))))
+        let outcome = yield* attempt(taken)
         for (let at = 0; outcome === "refused" && at < taken.length; at++) {
-          const single = yield* one([taken[at]!])
+          const single = yield* attempt([taken[at]!], taken.slice(at))
           if (single === "refused") forget(taken[at]!)
           else if (single === "later") {
             taken.splice(0, at)
@@ -181,7 +181,6 @@ const make = (settings: AuditSettings) =>
     })
 
     const round = Effect.andThen(retry, tell)
-    yield* Effect.forkScoped(Effect.forever(Effect.andThen(Effect.sleep(Timing.auditRetry), Effect.ignoreCause(round))))
     // At shutdown, stores the counts and the waiting records.
     yield* Effect.addFinalizer(() =>
       Effect.andThen(refusals.flush, round).pipe(
@@ -196,6 +195,8 @@ const make = (settings: AuditSettings) =>
         ),
       ),
     )
+    // Begins after the finalizer was added, so it is interrupted first and returns the records of its statement.
+    yield* Effect.forkScoped(Effect.forever(Effect.andThen(Effect.sleep(Timing.auditRetry), Effect.ignoreCause(round))))
 
     return {
       note,
