@@ -1,4 +1,5 @@
 /** Finding out why an Event was not delivered: the Webhook's responses, the request body, and replays of failed deliveries. */
+import { fromPublic } from "@svc/domain/Ids"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { call, makeIdentity, signUp } from "../harness/Client.ts"
 import { startReceiver } from "../harness/Receiver.ts"
@@ -112,10 +113,22 @@ describe("recovering", () => {
     const failed = (await deliveries("?status=failed&limit=200")).body.deliveries.filter(
       ({ event_type }: any) => event_type !== "webhook.test",
     )
-    expect(failed.length).toBeGreaterThan(0)
+    expect(failed.length).toBeGreaterThan(1)
+    // Neither is an Event that another Webhook did not receive.
+    const neighbour = await call(service.base, "POST", `/api/identities/${handle}/webhooks`, {
+      token,
+      body: { url: receiver.url, event_types: ["mail.stopped"] },
+    })
+    await service.query(
+      (sql) => sql`
+        insert into delivery (id, webhook_id, identity_id, event_id, event_type, status, created_at)
+        select uuidv7(), ${fromPublic("wh_", neighbour.body.id)!}::uuid, identity_id, id, type, 'failed', now()
+        from event where handle = ${handle} and type = 'identity.ready'`,
+    )
     const before = receiver.got.length
     const since = new Date(Date.now() - 3_600_000).toISOString()
     const recover = (since: string) => call(service.base, "POST", `${at}/recover`, { token, body: { since } })
+    expect((await recover(new Date(Date.now() + 60_000).toISOString())).body).toEqual({ recovered: 0 })
     const done = await recover(since)
     expect([done.status, done.body]).toEqual([202, { recovered: failed.length }])
     expect(done.headers.get("location")).toBe(`${at}/deliveries`)
@@ -129,8 +142,9 @@ describe("recovering", () => {
         .map(({ body }) => body.id)
         .toSorted(),
     ).toEqual(failed.map(({ event_id }: any) => event_id).toSorted())
+    const repeated = (await deliveries("?limit=200")).body.deliveries.filter(({ replay }: any) => replay)
+    expect(repeated.map(({ event_id }: any) => event_id)).toEqual(failed.map(({ event_id }: any) => event_id))
     expect((await recover(since)).body).toEqual({ recovered: 0 })
-    expect((await recover(new Date(Date.now() + 60_000).toISOString())).body).toEqual({ recovered: 0 })
   })
 
   it("is refused for a disabled Webhook, and for a Webhook of another account", async () => {

@@ -189,6 +189,7 @@ describe("the API of an Identity's Webhooks and keys", () => {
     ).toBeNull()
     expect((await at("PATCH", `/webhooks/${id}`, { url: "nonsense" })).body.code).toBe("webhook_target_refused")
     expect((await at("PATCH", `/webhooks/${id}`, { event_types: ["identity.deleted"] })).status).toBe(400)
+    expect((await at("DELETE", `/webhooks/${id}`, undefined, { "if-match": '"v2"' })).status).toBe(412)
     expect((await at("DELETE", `/webhooks/${id}`)).status).toBe(204)
     expect((await at("GET", `/webhooks/${id}`)).status).toBe(404)
     expect((await at("GET", `/webhooks/${id}/deliveries`)).status).toBe(404)
@@ -215,15 +216,19 @@ describe("the API of an Identity's Webhooks and keys", () => {
 
   it("ends the queued deliveries of a disabled Webhook and queues no more", async () => {
     const { id } = await hook("http://127.0.0.1:9/", ["mail.stopped"])
+    const other = await hook("http://127.0.0.1:9/", ["mail.stopped"])
     await at("PATCH", "/mail", { outgoing: "stopped" })
-    await eventually(
-      () => deliveries(id),
-      (found) => found[0]?.status === "retrying",
-    )
+    for (const one of [id, other.id]) {
+      await eventually(
+        () => deliveries(one),
+        (found) => found[0]?.status === "retrying",
+      )
+    }
     expect((await at("PATCH", `/webhooks/${id}`, { status: "disabled" })).body.status).toBe("disabled")
     const [ended] = await deliveries(id)
     expect(ended).toMatchObject({ status: "failed", next_attempt_at: null })
     expect(ended.attempts.at(-1)).toMatchObject({ number: 2, error: "webhook_disabled", status_code: null })
+    expect((await deliveries(other.id))[0].status).toBe("retrying")
     await at("PATCH", "/mail", { outgoing: "active" })
     await at("PATCH", "/mail", { outgoing: "stopped" })
     expect(await deliveries(id)).toHaveLength(1)
