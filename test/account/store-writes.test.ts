@@ -20,8 +20,9 @@ import { makeUuidV7 } from "@svc/domain/Ids"
 import type { IdentityId } from "@svc/domain/IdentityRef"
 import { isScope } from "@svc/domain/ScopeTable"
 import { expect, layer } from "@effect/vitest"
-import { Deferred, Effect, Fiber, Layer } from "effect"
-import { actors, makeIdentity, makeOrg, waitUntil } from "../harness/Actors.ts"
+import { Effect, Layer } from "effect"
+import { actors, makeIdentity, makeOrg } from "../harness/Actors.ts"
+import { afterwards } from "../harness/Afterwards.ts"
 import { newHandle } from "../harness/Client.ts"
 import { accountHolder, rows } from "../harness/Stores.ts"
 
@@ -54,28 +55,6 @@ const consent = Effect.fnUntraced(function* (org: string) {
   const session = yield* makeSession(org)
   const { id } = yield* (yield* OAuthRequests).open("client_id=oc_test", session)
   return (yield* Grants).consent(org, { id, session }, consented, choice, accountHolder)
-})
-
-/** Commits a write only when another one, which has to come afterwards, waits for it. */
-const afterwards = Effect.fnUntraced(function* (
-  write: Effect.Effect<unknown, unknown>,
-  other: Effect.Effect<unknown, unknown>,
-) {
-  const sql = yield* Writes
-  const [made, waited] = [yield* Deferred.make<void>(), yield* Deferred.make<void>()]
-  const first = sql.withTransaction(
-    Effect.andThen(write, Effect.andThen(Deferred.succeed(made, undefined), Deferred.await(waited))),
-  )
-  const writing = yield* Effect.forkChild(first)
-  yield* Deferred.await(made)
-  const second = yield* Effect.forkChild(other)
-  const locked = rows(
-    (reads) => reads`select 1 from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()`,
-  )
-  yield* waitUntil(locked, (waits) => waits.length > 0, 0)
-  yield* Deferred.succeed(waited, undefined)
-  yield* Fiber.join(writing)
-  yield* Fiber.join(second)
 })
 
 layer(world, { timeout: "60 seconds" })("A write of the store", (it) => {
