@@ -1,12 +1,14 @@
 /** Magic links and sessions by the test's clock. */
 import { type AccountSettings, Accounts } from "@svc/cluster/account/Accounts"
 import { CredentialLookup } from "@svc/cluster/account/CredentialLookup"
+import { ChangeFeed } from "@svc/cluster/feed/ChangeFeed"
 import { Unhurried, Writes } from "@svc/cluster/store/Database"
 import { magicLinkLetter } from "@svc/api/account/MagicLinks"
 import { describe, expect, it, layer } from "@effect/vitest"
 import { Clock, Context, Effect, Fiber, Layer, Redacted, Result } from "effect"
 import { TestClock } from "effect/testing"
 import { waitUntil } from "../harness/Actors.ts"
+import { countsGrow, countsOf } from "../harness/Counters.ts"
 import { rows, storesLayer } from "../harness/Stores.ts"
 
 let people = 0
@@ -109,6 +111,17 @@ layer(storesLayer)("a magic link", (it) => {
     }),
   )
 
+  it.effect("is counted when it is requested, opens a session, or is refused", () =>
+    Effect.gen(function* () {
+      const counts = countsOf("svc_signins_total", "outcome")
+      const before = yield* counts
+      const token = yield* requested(newEmail())
+      yield* consume(token)
+      for (const other of [token, "nonsense"]) yield* Effect.flip(consume(other))
+      yield* countsGrow(counts, before, { asked: 1, opened: 1, refused: 2 })
+    }),
+  )
+
   it.effect("opens no session of an account whose deletion began after the link was sent", () =>
     Effect.gen(function* () {
       const email = newEmail()
@@ -134,6 +147,23 @@ layer(storesLayer)("a magic link", (it) => {
   )
 })
 
+/** Returns the accounts of a deployment with these settings. */
+const deployment = (settings: Partial<AccountSettings>) =>
+  Effect.map(
+    Layer.build(
+      Layer.fresh(
+        Accounts.layer({
+          registration: "open",
+          inviteCodes: new Set<string>(),
+          tosVersion: "1",
+          tosEffectiveAt: null,
+          ...settings,
+        }),
+      ),
+    ),
+    Context.get(Accounts),
+  )
+
 layer(storesLayer)("a session", (it) => {
   const opened = Effect.gen(function* () {
     const { session_token, session } = yield* consume(yield* requested(newEmail()))
@@ -150,6 +180,18 @@ layer(storesLayer)("a session", (it) => {
     })
     return { use, useAndSlide, expiry }
   })
+
+  it.effect("is announced to the open pages of its account when it is opened", () =>
+    Effect.gen(function* () {
+      const token = yield* requested(newEmail())
+      const announced: Array<unknown> = []
+      const changed: ChangeFeed["Service"]["changed"] = (...change) => void announced.push(change)
+      const feed = { ...(yield* ChangeFeed), changed }
+      const accounts = yield* Effect.provideService(deployment({}), ChangeFeed, feed)
+      const { org } = yield* accounts.consume(token, undefined)
+      expect(announced).toEqual([[org.id, { resource: "session", handle: null }]])
+    }).pipe(Effect.scoped),
+  )
 
   it.effect("is listed until it expires, newest first", () =>
     Effect.gen(function* () {
@@ -242,23 +284,6 @@ layer(storesLayer)("a session", (it) => {
     }),
   )
 })
-
-/** Returns the accounts of a deployment with these settings. */
-const deployment = (settings: Partial<AccountSettings>) =>
-  Effect.map(
-    Layer.build(
-      Layer.fresh(
-        Accounts.layer({
-          registration: "open",
-          inviteCodes: new Set<string>(),
-          tosVersion: "1",
-          tosEffectiveAt: null,
-          ...settings,
-        }),
-      ),
-    ),
-    Context.get(Accounts),
-  )
 
 layer(storesLayer)("sign-up", (it) => {
   it.effect("requires the Terms on first contact only", () =>

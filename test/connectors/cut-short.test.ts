@@ -8,10 +8,19 @@ import * as Overdue from "@svc/cluster/work/Overdue"
 import { Effect, Layer } from "effect"
 import { TestClock } from "effect/testing"
 import { actors, makeIdentity, makeOrg, waitUntil } from "../harness/Actors.ts"
+import { afterwards } from "../harness/Afterwards.ts"
 import { newHandle } from "../harness/Client.ts"
 import { interruptAtLock } from "../harness/InterruptedStatement.ts"
 import { accountHolder } from "../harness/Stores.ts"
-import { mastodonServer, connect, connectors, eventsOf, rowOf } from "./ConnectedIdentity.ts"
+import {
+  connect,
+  connectedIdentity,
+  connectors,
+  eventsOf,
+  mastodonServer,
+  newPost,
+  rowOf,
+} from "./ConnectedIdentity.ts"
 
 const through = <A, E, R>(message: Effect.Effect<A, E, R>) => ask(message, Timing.askPlatform)
 const unavailable = { code: "unavailable" }
@@ -67,6 +76,29 @@ layer(watched, { timeout: "60 seconds" })("an interrupted connection", (it) => {
       // The disclosure may have been there before, so disconnecting leaves it in the profile.
       yield* through(actor.Disconnect({ org_id }, onBehalfOf(accountHolder)))
       expect(bot).toMatchObject(withDisclosure)
+    }),
+  )
+})
+
+layer(actors(), { timeout: "60 seconds" })("after the end of the Identity or its account that it waited for", (it) => {
+  it.effect("an account is not connected, and nothing is posted", () =>
+    Effect.gen(function* () {
+      const server = yield* mastodonServer()
+      const { id, org_id, handle, actor, bot } = yield* connectedIdentity(server, "dora")
+      yield* waitUntil(rowOf(id), (row) => row?.mark != null, 0)
+      const before = yield* eventsOf(id)
+      const sql = yield* Writes
+      const refused = { code: "identity_not_ready", agent_hint: "stop" }
+      const deleting = sql`update identity set status = 'deleting' where id = ${id}`
+      const post = through(actor.Publish({ org_id, ...(yield* newPost({ text: "late" })) }))
+      expect(yield* afterwards(deleting, Effect.flip(post))).toMatchObject(refused)
+      expect(server.world.statuses.size).toBe(0)
+      for (const end of [deleting, sql`update org set status = 'deleting' where id = ${org_id}`]) {
+        yield* sql`update identity set status = 'ready' where id = ${id}`
+        const connecting = connect(server, handle, org_id, bot)
+        expect(yield* afterwards(end, Effect.flip(connecting))).toMatchObject(refused)
+      }
+      expect(yield* eventsOf(id)).toEqual(before)
     }),
   )
 })
