@@ -127,6 +127,25 @@ layer(documents)("Client document that was fetched", (it) => {
     }),
   )
 
+  it.effect("that changed replaces all that is stored of it", () =>
+    Effect.gen(function* () {
+      says(body())
+      yield* read
+      yield* TestClock.adjust("2 days")
+      says(
+        body({ client_name: "New", redirect_uris: ["https://app.example/2"], id_token_signed_response_alg: "ES256" }),
+      )
+      const changed = yield* read
+      expect(changed).toMatchObject({
+        name: "New",
+        redirects: ["https://app.example/2"],
+        idTokenAlgorithm: "ES256",
+      })
+      answering.answer = Effect.never
+      expect(yield* read).toEqual(changed)
+    }),
+  )
+
   it.effect("is used for as long as it says, between 5 minutes and a day, and then replaced", () =>
     Effect.gen(function* () {
       /** Reads the document, and returns how long the next reads do not ask for it again, in minutes. */
@@ -150,6 +169,25 @@ layer(documents)("Client document that was fetched", (it) => {
       yield* read
       answering.answer = Effect.never
       expect(yield* read).toMatchObject({ name: "App 3", redirects: ["https://app.example/1"] })
+    }),
+  )
+})
+
+layer(documents)("A registered client", (it) => {
+  it.effect("that registers again is the same one, and was seen then, to the hour", () =>
+    Effect.gen(function* () {
+      const [clients, sql] = [yield* OAuthClients, yield* Writes]
+      const details = { name: "App", redirects: ["http://localhost/cb"], idTokenAlgorithm: null }
+      const seen = Effect.gen(function* () {
+        const { id } = yield* clients.register(details)
+        const [row] = yield* sql<{ seen_at: Date }>`select seen_at from oauth_client where id = ${id}`
+        return row!.seen_at.getTime()
+      })
+      const first = yield* seen
+      yield* TestClock.adjust("1 hour")
+      expect((yield* seen) - first).toBe(0)
+      yield* TestClock.adjust("1 second")
+      expect((yield* seen) - first).toBe(3_601_000)
     }),
   )
 })

@@ -47,7 +47,7 @@ const account = Effect.gen(function* () {
       values (${id}, ${handle}, ${handle}, ${org}, 'ready', '{}', now())`
     return id
   })
-  return { org, sql, grants, tokens, consent, exchange, pair, aMinuteLater, identityOf }
+  return { org, session, sql, grants, tokens, requests, consent, exchange, pair, aMinuteLater, identityOf }
 })
 
 const refusal = <A, R>(call: Effect.Effect<A, unknown, R>) =>
@@ -127,8 +127,13 @@ layer(world)("A refresh token", (it) => {
       ])
       const isAlive = (token: string, client = "oc_1") => tokens.isAlive(token, client)
       expect(
-        yield* Effect.all([isAlive(first.refresh), isAlive(first.refresh, "oc_2"), isAlive(first.access)]),
-      ).toEqual([true, false, false])
+        yield* Effect.all([
+          isAlive(first.refresh),
+          isAlive(first.refresh, "oc_2"),
+          isAlive(first.access),
+          isAlive(unknown),
+        ]),
+      ).toEqual([true, false, false, false])
       yield* refresh(first.refresh)
       // The response was lost, and the program tries again later.
       yield* aMinuteLater
@@ -199,7 +204,7 @@ layer(world)("A refresh token", (it) => {
 layer(world)("A Grant", (it) => {
   it.effect("is renewed by a later consent, contains only Identities of its account, and is one of at most 50", () =>
     Effect.gen(function* () {
-      const { org, sql, grants, consent, identityOf } = yield* account
+      const { org, session, sql, grants, requests, consent, identityOf } = yield* account
       const [ada, foreign] = [
         yield* identityOf(org, newHandle("ada")),
         yield* identityOf(yield* makeOrg, newHandle("bob")),
@@ -231,6 +236,10 @@ layer(world)("A Grant", (it) => {
       yield* sql`delete from client_grant where org_id = ${org} and client_name = 'App' and client_id <> 'oc_1'`
       const last = yield* consent({}, "oc_last")
       expect(yield* Effect.flip(consent({}, "oc_more"))).toMatchObject({ reason: "full" })
+      // A Grant of the same client for another redirect is another one.
+      yield* sql`update client_grant set client_id = 'oc_more' where id = (
+        select id from client_grant where org_id = ${org} and client_name = 'Other' and expires_at > now() limit 1)`
+      expect(yield* Effect.flip(consent({}, "oc_more"))).toMatchObject({ reason: "full" })
       expect((yield* consent({}, "oc_last")).grantId).toBe(last.grantId)
       yield* sql`update client_grant set expires_at = now() where id = ${last.grantId}`
       const again = yield* consent({}, "oc_last")
@@ -240,7 +249,13 @@ layer(world)("A Grant", (it) => {
       const ids = [...first.entries, ...rest.entries].map(({ id }) => id)
       expect(ids).toEqual([...new Set(ids)].toSorted().toReversed())
       expect([ids.length, ids.includes(again.grantId), rest.next_cursor]).toEqual([50, true, null])
-      expect(yield* Effect.flip(consent({}, "oc_1", yield* makeUuidV7))).toMatchObject({ reason: "gone" })
+      // Only the request of this session is decided, and only this one.
+      const { id: open } = yield* requests.open("client_id=x", session)
+      const { id: brought } = yield* requests.keep("client_id=x")
+      for (const request of [yield* makeUuidV7, brought])
+        expect(yield* Effect.flip(consent({}, "oc_1", request))).toMatchObject({ reason: "gone" })
+      yield* consent({}, "oc_last")
+      expect(yield* requests.close(open, session)).toBe(true)
       yield* sql`update org set status = 'deleting' where id = ${org}`
       expect(yield* Effect.flip(consent())).toMatchObject({ reason: "gone" })
     }),
@@ -255,6 +270,7 @@ layer(world)("A Grant", (it) => {
         for (const handle of [one, two]) yield* identityOf(org, handle)
         yield* identityOf(other, newHandle("away"))
         const { grantId } = yield* consent()
+        const beside = yield* grants.read(org, (yield* consent({}, "oc_2")).grantId)
         const change = (patch: object, seen?: Parameters<typeof grants.change>[3]) =>
           grants.change(org, grantId, patch, seen, accountHolder)
         let expected = yield* grants.read(org, grantId)
@@ -289,7 +305,11 @@ layer(world)("A Grant", (it) => {
         expect(yield* grants.read(org, grantId)).toEqual(expected)
         yield* grants.revoke(org, grantId, accountHolder)
         yield* grants.revoke(org, grantId, accountHolder)
+        expect(yield* grants.read(org, beside.id)).toEqual(beside)
+        const changes = rows((sql) => sql`select 1 from event where org_id = ${org} and type = 'grant.changed'`)
+        const told = yield* changes
         expect(yield* Effect.flip(change({ scopes: ["mail:read"] }))).toMatchObject({ code: "not_found" })
+        expect(yield* changes).toEqual(told)
         yield* consent()
         yield* grants.revokeAll(org, accountHolder)
         expect((yield* grants.list(org, { limit: 10 })).entries).toEqual([])

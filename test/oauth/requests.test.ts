@@ -29,6 +29,33 @@ layer(Layer.provideMerge(OAuthRequests.layer, storesLayer))("Authorization reque
     }),
   )
 
+  it.effect("belongs to the browser that brought it until a session opens it, and to that session then", () =>
+    Effect.gen(function* () {
+      const [requests, org, session] = [yield* OAuthRequests, yield* makeOrg, yield* makeUuidV7]
+      const sql = yield* Writes
+      const other = yield* makeUuidV7
+      for (const id of [session, other])
+        yield* sql`
+          insert into session (id, org_id, token_hash, created_at, last_used_at, expires_at)
+          values (${id}, ${org}, sha256(${id}::text::bytea), now(), now(), now() + interval '1 day')`
+      const [one, two] = [yield* requests.keep("n=1"), yield* requests.keep("n=2")]
+      expect(yield* requests.isOf(one.id, one.secret)).toBe(true)
+      expect(yield* requests.isOf(one.id, two.secret)).toBe(false)
+      for (const secret of [undefined, two.secret])
+        expect(yield* requests.claim(one.id, session, secret)).toBeUndefined()
+      expect(yield* requests.claim(one.id, session, one.secret)).toEqual({ id: one.id, query: "n=1" })
+      expect(yield* requests.isOf(one.id, one.secret)).toBe(false)
+      expect(yield* requests.claim(one.id, other, one.secret)).toBeUndefined()
+      expect(yield* requests.claim(two.id, session, two.secret)).toEqual({ id: two.id, query: "n=2" })
+      expect(yield* requests.close(one.id, session)).toBe(true)
+      expect(yield* requests.claim(two.id, session, undefined)).toBeDefined()
+      // Nothing is left of a request that has expired.
+      yield* sql`update oauth_request set expires_at = now() where id = ${two.id}`
+      expect(yield* requests.claim(two.id, session, undefined)).toBeUndefined()
+      expect(yield* requests.close(two.id, session)).toBe(false)
+    }),
+  )
+
   it.effect("is one of 50 that a session keeps, of which the oldest is removed for a new one", () =>
     Effect.gen(function* () {
       const requests = yield* OAuthRequests

@@ -10,7 +10,7 @@ import { randomBytes } from "node:crypto"
 import { system } from "@svc/domain/account/Initiator"
 import { makeUuidV7 } from "@svc/domain/Ids"
 import type { GrantEnd } from "@svc/domain/oauth/Grant"
-import { isOAuthToken, makeOAuthToken, type OAuthTokenKind } from "@svc/domain/account/Token"
+import { isOAuthToken, makeOAuthToken } from "@svc/domain/account/Token"
 import { withoutPort } from "@svc/domain/oauth/Redirect"
 import { Clock, Context, Effect, Layer, Schema } from "effect"
 import { sha256 } from "../credentials/CredentialMint.ts"
@@ -87,9 +87,9 @@ const make = Effect.gen(function* () {
 
   /**
    * Reads and locks a token with its Grant until the transaction ends; of two concurrent uses the second sees the
-   * outcome of the first.
+   * outcome of the first. The kind of a token is part of its text, and so of its hash.
    */
-  const held = (token: string, kind: OAuthTokenKind) =>
+  const held = (token: string) =>
     Effect.map(
       sql<Row>`
         select g.id as grant_id, g.org_id, g.client_id, g.client_name, g.redirect_host, g.scopes, t.redirect, t.challenge,
@@ -98,8 +98,7 @@ const make = Effect.gen(function* () {
                coalesce(t.first_used_at > clock_timestamp() - ${`${Timing.refreshReplayMillis} milliseconds`}::interval, false) as recent,
                exists (select from oauth_token s where s.successor_of = t.hash and s.first_used_at is not null) as succeeded
         from oauth_token t join client_grant g on g.id = t.grant_id join org o on o.id = g.org_id
-        where t.hash = ${sha256(token)} and t.kind = ${kind}
-        for update of t`,
+        where t.hash = ${sha256(token)} for update of t`,
       ([row]) => row,
     )
 
@@ -158,7 +157,7 @@ const make = Effect.gen(function* () {
       if (!isOAuthToken("code", code)) return yield* refused("The code is invalid.")
       return yield* settled(
         Effect.gen(function* () {
-          const row = yield* held(code, "code")
+          const row = yield* held(code)
           if (row === undefined) return refused("The code is unknown or has expired.")
           if (row.client_id !== clientId) return refused("The code was issued to another client.", row)
           if (row.used) {
@@ -181,7 +180,7 @@ const make = Effect.gen(function* () {
         ? orUnavailable(
             Effect.map(
               sql`select 1 from oauth_token t join client_grant g on g.id = t.grant_id
-                  where t.hash = ${sha256(token)} and t.kind = 'refresh' and t.expires_at > now()
+                  where t.hash = ${sha256(token)} and t.expires_at > now()
                     and g.client_id = ${clientId} and g.revoked_at is null and g.expires_at > now()`,
               (rows) => rows.length > 0,
             ),
@@ -193,7 +192,7 @@ const make = Effect.gen(function* () {
       if (!isOAuthToken("refresh", token)) return yield* refused("The refresh token is invalid.")
       return yield* settled(
         Effect.gen(function* () {
-          const row = yield* held(token, "refresh")
+          const row = yield* held(token)
           if (row === undefined) return refused("The refresh token is unknown or has expired.")
           if (row.client_id !== clientId) return refused("The refresh token was issued to another client.", row)
           if (!row.live || !row.fresh) return refused("The access was revoked or has expired.", row)
@@ -218,7 +217,7 @@ const make = Effect.gen(function* () {
       const [row] = yield* sql<{ id: string; org_id: string; client_name: string }>`
         with named as (
           select t.grant_id from oauth_token t join client_grant g on g.id = t.grant_id
-          where t.hash = ${sha256(token)} and t.kind <> 'code' and g.client_id = ${clientId}
+          where t.hash = ${sha256(token)} and g.client_id = ${clientId}
         ),
         ${endGrants({ sql, at, by: system }, sql`id in (select grant_id from named)`, "client")}
         select id, org_id, client_name from ended`

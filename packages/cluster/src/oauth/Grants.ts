@@ -172,7 +172,7 @@ const make = Effect.gen(function* () {
       const change = { sql, org, at, by }
       const code = makeOAuthToken("code", randomBytes(32))
       const expiresAt = new Date(at.getTime() + choice.days * dayMillis)
-      const ofClient = sql`org_id = ${org} and client_id = ${client.id} and redirect_hash = ${redirectHash(redirect)} and revoked_at is null`
+      const ofClient = sql`org_id = ${org} and client_id = ${client.id} and redirect_hash = ${redirectHash(redirect)}`
       const refuse = (reason: ConsentRefused["reason"]) => Effect.fail(new ConsentRefused({ reason }))
 
       const granted = yield* sql.withTransaction(
