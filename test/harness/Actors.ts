@@ -27,7 +27,8 @@ import { transportLayer, recordingTransport } from "./Transport.ts"
 
 export { makeOrg }
 
-export const tunnelPorts = { first: 20_000, last: 20_099 }
+/** Enough for tests that run again for many planted bugs in one process. */
+export const tunnelPorts = { first: 20_000, last: 21_999 }
 
 const portsOf = ({ first, last }: typeof tunnelPorts) =>
   Layer.effectDiscard(

@@ -10,11 +10,12 @@ import { expect, layer } from "@effect/vitest"
 import { createHash } from "node:crypto"
 import { Clock, Effect, Fiber, Layer, Result } from "effect"
 import { actors, makeOrg, waitUntil } from "../harness/Actors.ts"
+import { newHandle } from "../harness/Client.ts"
 
 const mailboxBytes = 1024 * 1024
 
-const ready = Effect.fnUntraced(function* (handle: string) {
-  const org_id = yield* makeOrg
+const ready = Effect.fnUntraced(function* (stem: string) {
+  const [org_id, handle] = [yield* makeOrg, newHandle(stem)]
   const id = yield* makeUuidV7
   const actor = (yield* Identities).of(handle)
   yield* ask(actor.Create({ org_id, identity_id: id, handle }))
@@ -202,9 +203,12 @@ layer(MessageQueries.layer.pipe(Layer.provideMerge(actors({ limits: { mailboxByt
       Effect.gen(function* () {
         const box = yield* ready("ordered")
         const messages = yield* MessageQueries
+        const unknown = toPublic("msg_", yield* makeUuidV7)
         // Created early, committed late.
         const late = yield* mail({ subject: "late" })
-        const early = yield* Effect.forEach(["one", "two", "three"], (subject) => mail({ subject }))
+        const before = yield* Effect.forEach(["one", "two"], (subject) => mail({ subject }))
+        const between = toPublic("msg_", yield* makeUuidV7)
+        const early = [...before, yield* mail({ subject: "three" })]
         for (const one of early) yield* ask(box.actor.ReceiveMail(one))
         const seen = yield* messages.list(box.id, { limit: 1, offset: 0 })
         expect(seen.messages.map(({ subject }) => subject)).toEqual(["three"])
@@ -213,6 +217,7 @@ layer(MessageQueries.layer.pipe(Layer.provideMerge(actors({ limits: { mailboxByt
         const subjects = (filter: Parameters<typeof messages.list>[1]) =>
           Effect.map(messages.list(box.id, filter), (page) => page.messages.map(({ subject }) => subject))
         expect(yield* subjects({ limit: 10, offset: 0, after: newest })).toEqual(["late"])
+        expect(yield* subjects({ limit: 10, offset: 0, after: between })).toEqual(["late", "three"])
         expect(yield* messages.newest(box.id)).toBe(toPublic("msg_", late.message_id))
 
         const walked: Array<string> = []
@@ -234,6 +239,8 @@ layer(MessageQueries.layer.pipe(Layer.provideMerge(actors({ limits: { mailboxByt
         // Continues after a message that was removed meanwhile.
         yield* ask(box.actor.RemoveMessage({ org_id: box.org_id, message_id: early[2]!.message_id }))
         expect(yield* subjects({ limit: 10, offset: 0, after: newest })).toEqual(["late"])
+        // An unknown position before all messages is not that of the removed one.
+        expect(yield* subjects({ limit: 10, offset: 0, after: unknown })).toEqual(["late", "two", "one"])
         const oldest = yield* messages.oldest(box.id, 2, 10)
         expect([oldest.messages.map(({ subject }) => subject), oldest.last]).toEqual([["late"], 4])
       }),

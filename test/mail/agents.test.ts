@@ -13,6 +13,7 @@ import { Clock, Effect } from "effect"
 import { TestClock } from "effect/testing"
 import { describe, it as plain } from "vitest"
 import { actors, makeIdentity, makeOrg, waitUntil } from "../harness/Actors.ts"
+import { newHandle } from "../harness/Client.ts"
 import { receivedMail } from "../harness/Mail.ts"
 import { rows } from "../harness/Stores.ts"
 
@@ -34,8 +35,8 @@ const startHost = (respond: RequestListener) =>
 const verified = { verdict: "verified", spf: "none", dkim: "pass", dmarc: "pass", domain: "agents.example" } as const
 const from = { address: "Ada@agents.example", name: "Ada" }
 
-const makeMailbox = Effect.fnUntraced(function* (handle: string) {
-  const org_id = yield* makeOrg
+const makeMailbox = Effect.fnUntraced(function* (stem: string) {
+  const [org_id, handle] = [yield* makeOrg, newHandle(stem)]
   const { actor, id } = yield* makeIdentity(org_id, handle)
   const queries = yield* MessageQueries
   const receive = Effect.fnUntraced(function* (did: string, author = from.address) {
@@ -49,6 +50,7 @@ const makeMailbox = Effect.fnUntraced(function* (handle: string) {
   return {
     org_id,
     id,
+    handle,
     actor,
     receive,
     claims,
@@ -92,7 +94,7 @@ layer(actors())("The agent of a received message", (it) => {
 
   it.effect("is found by the scan for overdue claims, which continues the work of a lost process", () =>
     Effect.gen(function* () {
-      const { id, actor } = yield* makeMailbox("overdue")
+      const { id, handle, actor } = yield* makeMailbox("overdue")
       const sql = yield* Writes
       const mail = yield* receivedMail({ from, origin: verified })
       yield* ask(actor.ReceiveMail(mail))
@@ -102,7 +104,7 @@ layer(actors())("The agent of a received message", (it) => {
         values (${mail.message_id}, ${id}, 'did:web:nobody.example', 'nobody.example', ${due})`
       const overdue = (millis: number, atMost: number) =>
         AgentClaims.source.overdue(sql, new Date(due.getTime() + millis), atMost)
-      expect([yield* overdue(-1, 10), yield* overdue(0, 0), yield* overdue(0, 10)]).toEqual([[], [], ["overdue"]])
+      expect([yield* overdue(-1, 10), yield* overdue(0, 0), yield* overdue(0, 10)]).toEqual([[], [], [handle]])
     }),
   )
 
@@ -161,13 +163,16 @@ layer(actors())("The agent of a received message", (it) => {
 
   it.effect("is proved without a request if it is an Identity of this service, until the Identity's end", () =>
     Effect.gen(function* () {
-      const { receive, decided, org_id } = yield* makeMailbox("grace")
-      const { id: dan } = yield* makeIdentity(org_id, "dan")
-      const did = "did:web:localhost%3A8080:%40dan"
-      const author = "dan@mail.localhost"
+      const { receive, decided, org_id, handle } = yield* makeMailbox("grace")
+      const sender = newHandle("dan")
+      const { id: dan } = yield* makeIdentity(org_id, sender)
+      const did = `did:web:localhost%3A8080:%40${sender}`
+      const author = `${sender}@mail.localhost`
       expect(yield* decided(yield* receive(did, author))).toMatchObject({ agent: { did } })
-      expect(yield* decided(yield* receive("did:web:dan.tunnel.localhost%3A8081", author))).toHaveProperty("agent")
-      expect(yield* decided(yield* receive("did:web:localhost%3A8080:%40grace", author))).toEqual(verified)
+      expect(yield* decided(yield* receive(`did:web:${sender}.tunnel.localhost%3A8081`, author))).toHaveProperty(
+        "agent",
+      )
+      expect(yield* decided(yield* receive(`did:web:localhost%3A8080:%40${handle}`, author))).toEqual(verified)
       const sql = yield* Writes
       yield* sql`update identity set status = 'deleting' where id = ${dan}`
       expect(yield* decided(yield* receive(did, author))).toEqual(verified)

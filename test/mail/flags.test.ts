@@ -1,16 +1,18 @@
 /** Flags of messages, and the change counter that IMAP and lists use. */
 import { ask } from "@svc/cluster/actor/Ask"
-import { Label } from "@svc/domain/mail/Flags"
+import { Label, limits } from "@svc/domain/mail/Flags"
+import type { FolderFlagChange } from "@svc/domain/mail/FolderProtocol"
 import type { ReceivedMail } from "@svc/domain/mail/MailboxProtocol"
 import { expect, it as plain, layer } from "@effect/vitest"
 import { Effect, Schema } from "effect"
 import { actors, makeIdentity, makeOrg } from "../harness/Actors.ts"
+import { newHandle } from "../harness/Client.ts"
 import { receivedMail } from "../harness/Mail.ts"
 import { rows } from "../harness/Stores.ts"
 
-const makeMailbox = Effect.fnUntraced(function* (handle: string) {
+const makeMailbox = Effect.fnUntraced(function* (stem: string) {
   const org_id = yield* makeOrg
-  const { actor, id } = yield* makeIdentity(org_id, handle)
+  const { actor, id } = yield* makeIdentity(org_id, newHandle(stem))
   const receive = (part?: Partial<ReceivedMail>) =>
     Effect.tap(receivedMail(part), (mail) => ask(actor.ReceiveMail(mail)))
   const counter = Effect.map(
@@ -70,9 +72,40 @@ layer(actors())("Flags", (it) => {
         ask(actor.ChangeFlags({ org_id, message_ids: [message_id], change, unchanged_since }))
       expect((yield* change({ labels }, since)).modified).toEqual([])
       expect(yield* change({ seen: true }, since)).toMatchObject({ messages: [], modified: [message_id] })
+      // A message that changed since is not also reported for its labels.
+      const late = yield* change({ add_labels: ["one.more"] }, since)
+      expect(late).toMatchObject({ messages: [], modified: [message_id], overfull: [] })
       const overfull = yield* change({ add_labels: ["one.more"], seen: true })
       expect(overfull).toMatchObject({ messages: [], overfull: [message_id], modseq: since + 1 })
       expect((yield* change({ add_labels: ["l1"], seen: true })).messages[0]!.labels).toHaveLength(64)
+    }),
+  )
+
+  it.effect("of places in a folder change for the named messages only, and not if they changed since", () =>
+    Effect.gen(function* () {
+      const { org_id, id, actor, receive } = yield* makeMailbox("lynn")
+      for (let n = 0; n < 3; n++) yield* receive()
+      const [inbox] = yield* rows(
+        (sql) => sql<{ id: string }>`select id from folder where identity_id = ${id} and use = 'inbox'`,
+      )
+      const folder_id = inbox!.id
+      yield* ask(actor.CopyMessages({ org_id, folder_id, uids: [[1, 3]], to: "Trash", move: false }))
+      const uids = [1, 3].map((uid) => [uid, uid] as const)
+      const change = (change: FolderFlagChange, unchanged_since?: number) =>
+        ask(actor.ChangeFolderFlags({ org_id, folder_id, uids, change, unchanged_since }))
+      yield* change({ seen: true, deleted: true })
+      const places = rows(
+        (sql) => sql<{ place: string }>`
+          select concat_ws(' ', f.name, p.uid, p.deleted, m.seen) as place
+          from placed p join message m on m.id = p.message_id join folder f on f.id = p.folder_id
+          where f.identity_id = ${id} order by f.name, p.uid`,
+      )
+      expect((yield* places).map(({ place }) => place).join(", ")).toBe(
+        "INBOX 1 t t, INBOX 2 f f, INBOX 3 t t, Trash 1 f t, Trash 2 f f, Trash 3 f t",
+      )
+      // A message that changed since is not also refused for its labels.
+      yield* change({ labels: Array.from({ length: limits.labels }, (_, n) => `l${n}`) })
+      expect(yield* change({ add_labels: ["more"] }, 1)).toMatchObject({ modified: [1, 3] })
     }),
   )
 
@@ -104,6 +137,8 @@ layer(actors())("The change counter", (it) => {
       expect(yield* removed).toEqual(message_ids.map((id) => ({ id, modseq: start + 3 })))
       expect(yield* ask(actor.RemoveMessages({ org_id, message_ids }))).toEqual({ removed: [], modseq: start + 3 })
       expect(yield* counter).toBe(start + 3)
+      yield* ask(actor.AppendMail({ org_id, folder: "INBOX", mail: yield* receivedMail(), change: {} }))
+      expect(yield* counter).toBe(start + 4)
     }),
   )
 })

@@ -7,12 +7,13 @@ import { Unhurried } from "@svc/cluster/store/Database"
 import { expect, layer } from "@effect/vitest"
 import { Effect } from "effect"
 import { actors, awaitFiber, makeIdentity, makeOrg, waitUntil } from "../harness/Actors.ts"
+import { newHandle } from "../harness/Client.ts"
 import { receivedMail } from "../harness/Mail.ts"
 
-const mailbox = Effect.fnUntraced(function* (handle: string) {
+const mailbox = Effect.fnUntraced(function* (stem: string) {
   const sql = yield* Unhurried
   const org_id = yield* makeOrg
-  const { actor, id } = yield* makeIdentity(org_id, handle)
+  const { actor, id } = yield* makeIdentity(org_id, newHandle(stem))
   const mail = yield* receivedMail({ tag: "invoices" })
   yield* ask(actor.ReceiveMail(mail))
   const [inbox] = yield* sql<{ id: string }>`select id from folder where identity_id = ${id} and use = 'inbox'`

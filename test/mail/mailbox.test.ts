@@ -7,13 +7,14 @@ import { expect, layer } from "@effect/vitest"
 import { Effect } from "effect"
 import { TestClock } from "effect/testing"
 import { actors, makeIdentity, makeOrg } from "../harness/Actors.ts"
+import { newHandle } from "../harness/Client.ts"
 import { receivedMail } from "../harness/Mail.ts"
 import { rows } from "../harness/Stores.ts"
 
 const mailboxBytes = 10_000
 
-const makeMailbox = Effect.fnUntraced(function* (handle: string) {
-  const org_id = yield* makeOrg
+const makeMailbox = Effect.fnUntraced(function* (stem: string) {
+  const [org_id, handle] = [yield* makeOrg, newHandle(stem)]
   const { actor, id } = yield* makeIdentity(org_id, handle)
   const receive = (part?: Partial<ReceivedMail>) =>
     Effect.tap(receivedMail(part), (mail) => ask(actor.ReceiveMail(mail)))
@@ -24,7 +25,7 @@ const makeMailbox = Effect.fnUntraced(function* (handle: string) {
   const recipients = Effect.flatMap(MailSettingsQueries, (queries) =>
     queries.recipients(id as IdentityId, { limit: 50 }),
   ).pipe(Effect.map(({ entries }) => entries.filter(({ reason }) => reason !== "account_owner")))
-  return { org_id, id, actor, receive, remove, stored, recipients }
+  return { org_id, id, handle, actor, receive, remove, stored, recipients }
 })
 
 const verified = { verdict: "verified", spf: "pass", dkim: "pass", dmarc: "pass", domain: "example.org" } as const
@@ -49,7 +50,7 @@ layer(actors({ limits: { mailboxBytes } }))("A Mailbox", (it) => {
 
   it.effect("that is 80 % full notifies the account holder, at most once a day", () =>
     Effect.gen(function* () {
-      const { org_id, receive, remove } = yield* makeMailbox("nearly")
+      const { org_id, handle, receive, remove } = yield* makeMailbox("nearly")
       const raised = rows(
         (sql) => sql<{ data: unknown }>`
           select data from event where org_id = ${org_id} and type = 'limit.near' order by seq`,
@@ -57,26 +58,31 @@ layer(actors({ limits: { mailboxBytes } }))("A Mailbox", (it) => {
       yield* receive({ size: 7_999 })
       expect(yield* raised).toEqual([])
       const last = yield* receive({ size: 1 })
-      const near = { limit: "mailbox_bytes", identity: "nearly", used: 8_000, quota: mailboxBytes, window: null }
+      const near = { limit: "mailbox_bytes", identity: handle, used: 8_000, quota: mailboxBytes, window: null }
       expect(yield* raised).toEqual([{ data: near }])
       yield* remove(last.message_id)
+      // The warning of one Mailbox is none of another Mailbox of the account.
+      const other = newHandle("other")
+      const { actor } = yield* makeIdentity(org_id, other)
+      yield* ask(actor.ReceiveMail(yield* receivedMail({ size: 8_000 })))
+      expect(yield* raised).toEqual([{ data: near }, { data: { ...near, identity: other } }])
       yield* receive({ size: 101 })
       yield* TestClock.adjust("23 hours")
       yield* receive({ size: 100 })
-      expect(yield* raised).toHaveLength(1)
+      expect(yield* raised).toHaveLength(2)
       yield* TestClock.adjust("61 minutes")
       yield* receive({ size: 100 })
-      expect(yield* raised).toEqual([{ data: near }, { data: { ...near, used: 8_300 } }])
+      expect((yield* raised).slice(2)).toEqual([{ data: { ...near, used: 8_300 } }])
     }),
   )
 
   it.effect("recognizes a retry of an unanswered transaction for five days", () =>
     Effect.gen(function* () {
-      const { receive, stored } = yield* makeMailbox("grace")
-      const once = { key: new TextEncoder().encode("the same transaction") }
+      const { handle, receive, stored } = yield* makeMailbox("grace")
+      const once = { key: new TextEncoder().encode(handle) }
       yield* receive(once)
       yield* receive(once)
-      yield* receive({ key: new TextEncoder().encode("another") })
+      yield* receive({ key: new TextEncoder().encode(`another ${handle}`) })
       expect(yield* stored).toHaveLength(2)
       yield* TestClock.adjust("4 days")
       yield* receive(once)

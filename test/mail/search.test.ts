@@ -10,11 +10,12 @@ import { parse } from "@svc/domain/mail/SearchQuery"
 import { expect, it as plain, layer } from "@effect/vitest"
 import { Effect, Result } from "effect"
 import { actors, makeIdentity, makeOrg } from "../harness/Actors.ts"
+import { newHandle } from "../harness/Client.ts"
 import { receivedMail } from "../harness/Mail.ts"
 
-const makeMailbox = Effect.fnUntraced(function* (handle: string) {
+const makeMailbox = Effect.fnUntraced(function* (stem: string) {
   const org_id = yield* makeOrg
-  const { actor, id } = yield* makeIdentity(org_id, handle)
+  const { actor, id } = yield* makeIdentity(org_id, newHandle(stem))
   /** Creates a message whose snippet is its name in the test, with this body. */
   const receive = Effect.fnUntraced(function* (snippet: string, text: string, part: Partial<ReceivedMail> = {}) {
     const mail = yield* receivedMail({ subject: snippet, snippet, ...part })
@@ -175,6 +176,10 @@ layer(actors())("A search", (it) => {
       expect(yield* everything("hapax", 50)).toEqual([])
       yield* writes`insert into search_due (identity_id, segment, due_at) values (${id}, 0, now() + interval '1 hour')`
       yield* expectSameResults
+      // A segment that is built leaves the other one due.
+      yield* writes`insert into search_due (identity_id, segment, due_at) values (${id}, 1, now())`
+      expect(yield* SegmentBuilder.run).toBe(1)
+      expect(yield* everything("hapax", 50)).toEqual([7, 3])
     }),
   )
 })

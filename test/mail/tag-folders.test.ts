@@ -5,12 +5,13 @@ import { Unhurried } from "@svc/cluster/store/Database"
 import { expect, layer } from "@effect/vitest"
 import { Effect } from "effect"
 import { actors, makeIdentity, makeOrg } from "../harness/Actors.ts"
+import { newHandle } from "../harness/Client.ts"
 import { receivedMail } from "../harness/Mail.ts"
 import { rows } from "../harness/Stores.ts"
 
-const makeMailbox = Effect.fnUntraced(function* (handle: string) {
+const makeMailbox = Effect.fnUntraced(function* (stem: string) {
   const org_id = yield* makeOrg
-  const { actor, id } = yield* makeIdentity(org_id, handle)
+  const { actor, id } = yield* makeIdentity(org_id, newHandle(stem))
   yield* (yield* Unhurried)`update mailbox set tag_folders = true where identity_id = ${id}`
   const receive = Effect.fnUntraced(function* (...tags: ReadonlyArray<string>) {
     yield* ask(actor.ReceiveMail(yield* receivedMail({ tag: tags[0] ?? null, tags })))

@@ -58,7 +58,7 @@ layer(actors())("Messages form one conversation", (it) => {
 
   it.effect("with the newest of several conversations that they refer to", () =>
     Effect.gen(function* () {
-      const { receive } = yield* makeMailbox("newest")
+      const { org_id, actor, id, receive } = yield* makeMailbox("newest")
       yield* receive({ message_id_header: "<a@n>", subject: "a" })
       const newer = yield* receive({ message_id_header: "<b@n>", subject: "b" })
       for (const references of [
@@ -66,6 +66,13 @@ layer(actors())("Messages form one conversation", (it) => {
         ["<b@n>", "<a@n>"],
       ]) {
         expect((yield* receive({ subject: "c", references })).thread).toBe(newer.thread)
+        const mail = yield* receivedMail({ subject: "c", references })
+        yield* ask(actor.AppendMail({ org_id, folder: "INBOX", mail, change: {} }))
+        const [last] = yield* rows(
+          (sql) => sql<{ thread_id: string }>`
+            select thread_id from message where identity_id = ${id} order by uid desc limit 1`,
+        )
+        expect(last!.thread_id).toBe(newer.thread)
       }
       // The same for references to messages that never arrived.
       yield* receive({ subject: "d", references: ["<x@n>"] })

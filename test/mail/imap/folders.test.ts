@@ -8,12 +8,13 @@ import { limits as flagLimits } from "@svc/domain/mail/Flags"
 import { expect, layer } from "@effect/vitest"
 import { Effect } from "effect"
 import { actors, makeIdentity, makeOrg } from "../../harness/Actors.ts"
+import { newHandle } from "../../harness/Client.ts"
 import { receivedMail } from "../../harness/Mail.ts"
 import { rows } from "../../harness/Stores.ts"
 
-const makeMailbox = Effect.fnUntraced(function* (handle: string) {
+const makeMailbox = Effect.fnUntraced(function* (stem: string) {
   const org_id = yield* makeOrg
-  const { actor, id } = yield* makeIdentity(org_id, handle)
+  const { actor, id } = yield* makeIdentity(org_id, newHandle(stem))
   const folder = (name: string) =>
     Effect.map(
       rows(
@@ -42,8 +43,7 @@ layer(actors())("folder commands", (it) => {
   it.effect("copy and move messages once if the command is repeated", () =>
     Effect.gen(function* () {
       const { org_id, actor, folder, placed, receive } = yield* makeMailbox("ada")
-      yield* receive
-      yield* receive
+      for (let n = 0; n < 3; n++) yield* receive
       const inbox = yield* folder("INBOX")
       for (const move of [false, true]) {
         const options = onBehalfOf(system, yield* makeUuidV7)
@@ -53,7 +53,7 @@ layer(actors())("folder commands", (it) => {
         expect(first.to).toEqual(move ? [3, 4] : [1, 2])
         expect(repeated).toMatchObject({ uid_validity: first.uid_validity, from: [1, 2], to: [] })
       }
-      expect(yield* placed("INBOX")).toEqual([])
+      expect((yield* placed("INBOX")).map(({ uid }) => uid)).toEqual([3])
       expect((yield* placed("Trash")).map(({ uid }) => uid)).toEqual([1, 2, 3, 4])
     }),
   )
@@ -69,6 +69,13 @@ layer(actors())("folder commands", (it) => {
       expect(first.uid).toBe(1)
       expect(yield* append).toEqual(first)
       expect(yield* placed("Drafts")).toHaveLength(1)
+      // In Sent, a mail program's copy of a message is recognized by its Message-ID.
+      const sent = Effect.fnUntraced(function* (message_id_header: string | null) {
+        const copy = yield* receivedMail({ message_id_header })
+        return (yield* ask(actor.AppendMail({ org_id, folder: "Sent", mail: copy, change: {} }))).uid
+      })
+      const uids = yield* Effect.forEach(["<a@x.example>", "<b@x.example>", "<a@x.example>", null, null], sent)
+      expect(uids).toEqual([1, 2, 1, 3, 4])
     }),
   )
 

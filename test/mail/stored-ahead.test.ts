@@ -1,0 +1,36 @@
+/** Bodies that a gateway stores before their messages: each one belongs to nobody until its own message claims it. */
+import { ask } from "@svc/cluster/actor/Ask"
+import { storeAhead } from "@svc/cluster/mail/MessageContent"
+import { Writes } from "@svc/cluster/store/Database"
+import { expect, layer } from "@effect/vitest"
+import { Effect } from "effect"
+import { actors, makeIdentity, makeOrg } from "../harness/Actors.ts"
+import { newHandle } from "../harness/Client.ts"
+import { receivedMail } from "../harness/Mail.ts"
+import { rows } from "../harness/Stores.ts"
+
+layer(actors())("A body that was stored before its message", (it) => {
+  it.effect("is claimed by that message, whether it was received or appended, and no other body is", () =>
+    Effect.gen(function* () {
+      const org_id = yield* makeOrg
+      const { actor, id } = yield* makeIdentity(org_id, newHandle("ada"))
+      const sql = yield* Writes
+      const ahead = Effect.gen(function* () {
+        const mail = yield* receivedMail()
+        yield* storeAhead(sql, mail.message_id, mail.content!, mail.received_at)
+        return { ...mail, content: null }
+      })
+      const [received, appended, unclaimed] = [yield* ahead, yield* ahead, yield* ahead]
+      const owners = rows(
+        (sql) => sql<{ id: string; owner: string | null }>`
+          select c.message_id as id, c.identity_id as owner
+          from message_content c join unnest(${[received, appended, unclaimed].map((mail) => mail.message_id)}::uuid[])
+            with ordinality as wanted (id, n) on wanted.id = c.message_id order by n`,
+      ).pipe(Effect.map((found) => found.map(({ owner }) => owner)))
+      yield* ask(actor.ReceiveMail(received))
+      expect(yield* owners).toEqual([id, null, null])
+      yield* ask(actor.AppendMail({ org_id, folder: "INBOX", mail: appended, change: {} }))
+      expect(yield* owners).toEqual([id, id, null])
+    }),
+  )
+})

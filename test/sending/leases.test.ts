@@ -1,0 +1,112 @@
+/** Leases of the outbox: which rows an attempt may take, and what prevents it from taking them. */
+import { Unhurried } from "@svc/cluster/store/Database"
+import { Outbox } from "@svc/cluster/mail/sending/outbox/Outbox"
+import { makeUuidV7 } from "@svc/domain/Ids"
+import { expect, layer } from "@effect/vitest"
+import { Effect, Fiber, Layer } from "effect"
+import { waitUntil } from "../harness/Actors.ts"
+import { foundation } from "../harness/Stores.ts"
+
+const at = new Date("2026-11-01T12:00:00.000Z")
+const after = (millis: number) => new Date(at.getTime() + millis)
+
+/** Creates an Identity with a Mailbox, and an outbox row for each due time. Foreign keys and triggers are off. */
+const makeQueue = Effect.fnUntraced(function* (due: ReadonlyArray<number>) {
+  const sql = yield* Unhurried
+  const id = yield* makeUuidV7
+  const rows = yield* Effect.forEach(due, (millis) =>
+    Effect.map(makeUuidV7, (row) => ({ id: row, next: after(millis) })),
+  )
+  yield* sql.withTransaction(
+    Effect.gen(function* () {
+      yield* sql`set local session_replication_role = replica`
+      yield* sql`
+        insert into identity (id, canonical, handle, org_id, status, saga, created_at)
+        values (${id}, ${id}, ${id}, uuidv7(), 'ready', '{}', now())`
+      yield* sql`insert into mailbox (identity_id, uid_validity, imap_verifier, created_at) values (${id}, 1, '', now())`
+      for (const row of rows) {
+        yield* sql`
+          insert into outbox (id, message_id, identity_id, domain, next_attempt_at, created_at)
+          values (${row.id}, ${row.id}, ${id}, 'example.org', ${row.next}, now())`
+        yield* sql`
+          insert into message_content (message_id, identity_id, raw, headers, search_text, created_at)
+          values (${row.id}, ${id}, '', '[]', '', now())`
+      }
+    }),
+  )
+  const outbox = yield* Outbox
+  const lease = (atMost: number, now = at) =>
+    Effect.map(outbox.lease({ identityId: id, now, atMost }), ({ leased, due }) => ({
+      leased: leased.map((one) => rows.findIndex((row) => row.id === one.id)).toSorted(),
+      due,
+    }))
+  return { id, rows, lease }
+})
+
+layer(Layer.provideMerge(Outbox.layer, foundation))("A lease", (it) => {
+  it.effect("takes the rows that are due for longest, at most as many as requested, and none before its time", () =>
+    Effect.gen(function* () {
+      const { lease } = yield* makeQueue([-1_000, 1, -3_000, 0, -2_000])
+      expect(yield* lease(2)).toEqual({ leased: [2, 4], due: null })
+      expect(yield* lease(9)).toEqual({ leased: [0, 3], due: null })
+      // The leased rows are due again later than the last row.
+      expect(yield* lease(9)).toEqual({ leased: [], due: after(1) })
+      expect(yield* lease(9, after(1))).toEqual({ leased: [1], due: null })
+    }),
+  )
+
+  it.effect("takes nothing of an Identity that is stopped or being deleted", () =>
+    Effect.gen(function* () {
+      const sql = yield* Unhurried
+      const { id, lease } = yield* makeQueue([0])
+      const status = (status: string) => sql`update identity set status = ${status} where id = ${id}`
+      yield* status("deleting")
+      expect((yield* lease(1)).leased).toEqual([])
+      yield* status("ready")
+      yield* sql`update mailbox set stopped_at = now() where identity_id = ${id}`
+      expect((yield* lease(1)).leased).toEqual([])
+      yield* sql`update mailbox set stopped_at = null where identity_id = ${id}`
+      expect((yield* lease(1)).leased).toEqual([0])
+    }),
+  )
+
+  it.effect("passes over a row that another process is leasing", () =>
+    Effect.gen(function* () {
+      const sql = yield* Unhurried
+      const { rows, lease } = yield* makeQueue([-1_000, 0])
+      const leased = yield* sql.withTransaction(
+        Effect.gen(function* () {
+          yield* sql`select from outbox where id = ${rows[0]!.id} for update`
+          const other = yield* Effect.forkDetach(lease(2))
+          return yield* Fiber.join(other)
+        }),
+      )
+      expect(leased).toEqual({ leased: [1], due: null })
+    }),
+  )
+
+  it.effect("that renews a permit waits for a process that takes the actor over, and then fails", () =>
+    Effect.gen(function* () {
+      const sql = yield* Unhurried
+      const outbox = yield* Outbox
+      const { id, lease } = yield* makeQueue([0])
+      yield* sql`insert into actor (kind, id, epoch) values ('Identity', ${id}, 1)`
+      const renews = { kind: "Identity", id, epoch: 1 } as const
+      const late = yield* sql.withTransaction(
+        Effect.gen(function* () {
+          const [{ pid } = { pid: 0 }] = yield* sql<{ pid: number }>`
+            with taken as (update actor set epoch = 2 where id = ${id} returning 1) select pg_backend_pid() as pid from taken`
+          const late = yield* Effect.forkDetach(
+            Effect.flip(outbox.lease({ identityId: id, now: at, atMost: 1, renews })),
+          )
+          const isWaiting = sql<{ waiting: boolean }>`
+            select exists (select from pg_locks where not granted and ${pid}::int = any(pg_blocking_pids(pid))) as waiting`
+          yield* waitUntil(isWaiting, ([row]) => row?.waiting === true, 0)
+          return late
+        }),
+      )
+      expect(yield* Fiber.join(late)).toMatchObject({ _tag: "FenceLost" })
+      expect((yield* lease(1)).leased).toEqual([0])
+    }),
+  )
+})
