@@ -58,6 +58,10 @@ layer(actors({ transport }))("A decision about waiting mail", (it) => {
       yield* lapse(at)
       expect(yield* overdue(new Date(at.getTime() - 1))).toEqual([])
       expect(yield* overdue(at)).toEqual([ada.handle])
+      const status = (status: string) => sql`update identity set status = ${status} where id = ${ada.id}`
+      yield* status("deleting")
+      expect(yield* overdue(at)).toEqual([])
+      yield* status("ready")
       expect(yield* Effect.flip(decide)).toMatchObject({
         code: "conflict",
         detail: "The message expired before anybody decided on it.",
@@ -71,6 +75,19 @@ layer(actors({ transport }))("A decision about waiting mail", (it) => {
       expect(yield* overdue(at)).toEqual([])
       expect(yield* Effect.flip(decide)).toMatchObject({ detail: "The message is not waiting for approval." })
       expect(yield* ada.rows).toMatchObject([{ next: null, attempts: 0 }])
+    }),
+  )
+
+  it.effect("is not made by a bounce of the message", () =>
+    Effect.gen(function* () {
+      const to = "grace@waits.example"
+      const ada = yield* correspondent("adawaits", [to])
+      yield* ada.switchMail({ approval: "required" })
+      const sent = yield* ada.send({ to: [to], text: "May I?" })
+      const bounce = { recipient: to, outbox_id: null, status: "5.1.1", diagnostic: "unknown", hard: true }
+      yield* ask(ada.actor.RecordBounce({ ...bounce, message_id: fromPublic("msg_", sent.id)! }))
+      expect(yield* ada.deliveries).toMatchObject([{ status: "queued" }])
+      expect((yield* ada.events).map(({ type }) => type)).toEqual(["email.approval_requested"])
     }),
   )
 

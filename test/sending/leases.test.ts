@@ -1,20 +1,23 @@
-/** Leases of the outbox: which rows an attempt may take, and what prevents it from taking them. */
+/** Leases of the outbox: which rows an attempt may take, and which rows its end changes. */
 import { Unhurried } from "@svc/cluster/store/Database"
 import { Outbox } from "@svc/cluster/mail/sending/outbox/Outbox"
+import { releaseHeldMail } from "@svc/cluster/mail/sending/outbox/OutboxQueue"
+import { Timing } from "@svc/cluster/Timing"
 import { makeUuidV7 } from "@svc/domain/Ids"
 import { expect, layer } from "@effect/vitest"
 import { Effect, Fiber, Layer } from "effect"
 import { waitUntil } from "../harness/Actors.ts"
 import { foundation } from "../harness/Stores.ts"
+import { recordingTransport, reply } from "../harness/Transport.ts"
 
 const at = new Date("2026-11-01T12:00:00.000Z")
 const after = (millis: number) => new Date(at.getTime() + millis)
 
 /** Creates an Identity with a Mailbox, and an outbox row for each due time. Foreign keys and triggers are off. */
-const makeQueue = Effect.fnUntraced(function* (due: ReadonlyArray<number>) {
+const makeQueue = Effect.fnUntraced(function* (dueMillis: ReadonlyArray<number>) {
   const sql = yield* Unhurried
   const id = yield* makeUuidV7
-  const rows = yield* Effect.forEach(due, (millis) =>
+  const rows = yield* Effect.forEach(dueMillis, (millis) =>
     Effect.map(makeUuidV7, (row) => ({ id: row, next: after(millis) })),
   )
   yield* sql.withTransaction(
@@ -31,16 +34,29 @@ const makeQueue = Effect.fnUntraced(function* (due: ReadonlyArray<number>) {
         yield* sql`
           insert into message_content (message_id, identity_id, raw, headers, search_text, created_at)
           values (${row.id}, ${id}, '', '[]', '', now())`
+        yield* sql`
+          insert into outgoing (message_id, identity_id, status, rows_left, created_at) values (${row.id}, ${id}, 'queued', 1, now())`
+        yield* sql`
+          insert into outgoing_recipient (message_id, address, outbox_id, status, changed_at)
+          values (${row.id}, 'a@example.org', ${row.id}, 'queued', now())`
       }
     }),
   )
   const outbox = yield* Outbox
+  const take = (atMost: number, now = at) => outbox.lease({ identityId: id, now, atMost })
   const lease = (atMost: number, now = at) =>
-    Effect.map(outbox.lease({ identityId: id, now, atMost }), ({ leased, due }) => ({
+    Effect.map(take(atMost, now), ({ leased, due }) => ({
       leased: leased.map((one) => rows.findIndex((row) => row.id === one.id)).toSorted(),
       due,
     }))
-  return { id, rows, lease }
+  /** The due times in milliseconds, in the order of the rows. */
+  const due = Effect.map(
+    sql<{ next: Date | null }>`
+      select next_attempt_at as next from outbox where identity_id = ${id}
+      order by array_position(${rows.map((row) => row.id)}::uuid[], id)`,
+    (found) => found.map(({ next }) => (next === null ? null : next.getTime() - at.getTime())),
+  )
+  return { id, rows, take, lease, due }
 })
 
 layer(Layer.provideMerge(Outbox.layer, foundation))("A lease", (it) => {
@@ -107,6 +123,70 @@ layer(Layer.provideMerge(Outbox.layer, foundation))("A lease", (it) => {
       )
       expect(yield* Fiber.join(late)).toMatchObject({ _tag: "FenceLost" })
       expect((yield* lease(1)).leased).toEqual([0])
+    }),
+  )
+
+  it.effect("is renewed, returned and ended alone, also if another one began at the same time", () =>
+    Effect.gen(function* () {
+      const outbox = yield* Outbox
+      const { id, rows, take, due } = yield* makeQueue([-1, 0])
+      const { leased } = yield* take(2)
+      const [first, second] = rows.map((row) => leased.find((one) => one.id === row.id))
+      const ends = Timing.outboxLeaseMillis
+      expect(yield* due).toEqual([ends, ends])
+      expect(yield* outbox.renew([first!], after(1_000))).toEqual([])
+      expect(yield* due).toEqual([ends + 1_000, ends])
+      yield* outbox.giveBack(second!, after(5), null)
+      expect(yield* due).toEqual([ends + 1_000, 5])
+      const again = (yield* take(1, after(5))).leased[0]!
+      const sent = [
+        { recipient: "a@example.org", state: "deferred" as const, reply: reply(451, "4.7.1", "Greylisted") },
+      ]
+      yield* outbox.record({ id, orgId: id, handle: id }, again, sent, after(5))
+      expect(yield* due).toEqual([ends + 1_000, 5 + Timing.outboxWaitsMillis[again.attempts]!])
+    }),
+  )
+
+  it.effect("does not end a delivery again that a bounce ended meanwhile", () =>
+    Effect.gen(function* () {
+      const sql = yield* Unhurried
+      const outbox = yield* Outbox
+      const { id, take, rows } = yield* makeQueue([0, 0, 0, 0])
+      const { leased } = yield* take(4)
+      const bounced = [rows[0]!.id, rows[1]!.id]
+      yield* sql`update outgoing_recipient set status = 'bounced' where message_id = any(${bounced}::uuid[])`
+      yield* sql`update outgoing set failed = 1 where message_id = any(${bounced}::uuid[])`
+      const record = (row: { readonly id: string }) =>
+        outbox.record(
+          { id, orgId: id, handle: id },
+          leased.find((one) => one.id === row.id)!,
+          [{ recipient: "a@example.org", state: "sent", reply: reply(250, "2.0.0", "Ok") }],
+          at,
+        )
+      // The first outcome has its own statement, and the others share one.
+      yield* Effect.all(rows.map(record), { concurrency: "unbounded" })
+      const statuses = yield* sql<{ status: string; done: string }>`
+        select r.status, o.status as done from outgoing_recipient r join outgoing o using (message_id)
+        where o.identity_id = ${id} order by array_position(${rows.map((row) => row.id)}::uuid[], o.message_id)`
+      expect(statuses.map(({ status, done }) => [status, done])).toEqual([
+        ["bounced", "done"],
+        ["bounced", "done"],
+        ["sent", "done"],
+        ["sent", "done"],
+      ])
+    }),
+  )
+
+  it.effect("is earlier for mail without a transport when a process with one starts, and for no other mail", () =>
+    Effect.gen(function* () {
+      const sql = yield* Unhurried
+      const hour = Date.now() - at.getTime() + 3_600_000
+      const { rows, due } = yield* makeQueue([hour, hour, -1])
+      yield* sql`update outbox set held = 'No relay is configured.' where id = ${rows[0]!.id}`
+      yield* Layer.build(releaseHeldMail).pipe(Effect.provide(recordingTransport().layer), Effect.scoped)
+      const [released, ...others] = yield* due
+      expect(released).toBeLessThan(hour)
+      expect(others).toEqual([hour, -1])
     }),
   )
 })

@@ -1,4 +1,5 @@
 /** Mail to the address of an account holder, who needs no Allowed Recipient. */
+import { ask } from "@svc/cluster/actor/Ask"
 import { MailSettingsQueries } from "@svc/cluster/mail/MailSettingsQueries"
 import { Writes } from "@svc/cluster/store/Database"
 import { expect, layer } from "@effect/vitest"
@@ -43,6 +44,32 @@ layer(actors({ transport: recordingTransport() }))("sending", (it) => {
       )
       expect(entries.find(({ address }) => address === own)).toEqual(yield* settings.recipient(ada.id, own))
       expect(JSON.stringify(entries.find(({ address }) => address === own))).toContain("5.1.1")
+    }),
+  )
+
+  it.effect("is refused while it is suppressed, which is lifted for one address at a time", () =>
+    Effect.gen(function* () {
+      const sql = yield* Writes
+      const ada = yield* correspondent("liftowner", ["one@example.org", "two@example.org"])
+      const own = `${ada.org_id}@example.org`
+      yield* sql`update org set email_verified_at = now() where id = ${ada.org_id}`
+      yield* sql`
+        insert into allowed_recipient (identity_id, address, reason, created_at)
+        values (${ada.id}, ${own}, 'account_owner', now())`
+      yield* sql`update allowed_recipient set suppressed_at = now(), suppression = '5.1.1' where identity_id = ${ada.id}`
+      const addresses = [own, "one@example.org", "two@example.org"]
+      const refused = Effect.map(Effect.flip(ada.send({ to: addresses, text: "Hello." })), ({ errors = [] }) =>
+        errors.map(({ path }) => path),
+      )
+      expect(yield* refused).toEqual(["/to/0", "/to/1", "/to/2"])
+      const lift = (address: string) => ask(ada.actor.LiftSuppression({ org_id: ada.org_id, address }))
+      yield* lift("one@example.org")
+      expect(yield* refused).toEqual(["/to/0", "/to/2"])
+      yield* lift(own)
+      expect(yield* refused).toEqual(["/to/2"])
+      expect(yield* Effect.flip(lift("one@example.org"))).toMatchObject({ code: "not_found" })
+      yield* lift("two@example.org")
+      expect((yield* ada.send({ to: addresses, text: "Hello." })).status).toBe("queued")
     }),
   )
 })

@@ -62,6 +62,8 @@ describe("a scan for overdue rows", () => {
         for (const overdue of [overdueDeliveries, overdueMail]) {
           expect(yield* overdue(sql, new Date(), 500)).toEqual(["few", "last"])
         }
+        yield* sql`update identity set status = 'deleting' where handle = 'few'`
+        expect(yield* overdueMail(sql, new Date(), 500)).toEqual(["last"])
       }).pipe(Effect.provide(databaseLayer)),
   )
 

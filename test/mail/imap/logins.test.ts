@@ -1,19 +1,24 @@
-/** Throttling of failed mail client logins, by address and by Mailbox. */
+/** Logins of mail clients: which credentials open which Mailbox, and the throttling of failures by address and by Mailbox. */
+import { createHash } from "node:crypto"
 import { CredentialLookup } from "@svc/cluster/account/CredentialLookup"
 import { StandingCredentials } from "@svc/cluster/account/StandingCredentials"
 import { Audit } from "@svc/cluster/audit/Audit"
 import { RefusedCredentials } from "@svc/cluster/audit/RefusedCredentials"
+import { imapVerifierPlace } from "@svc/cluster/credentials/ShowOnce"
 import { StandingPasswords } from "@svc/cluster/credentials/StandingPasswords"
+import { Sealing } from "@svc/cluster/sealing/Sealing"
+import { Writes } from "@svc/cluster/store/Database"
 import type { CallerInfo } from "@svc/domain/account/Authorization"
 import { networksOf } from "@svc/domain/account/Networks"
 import { unlimited } from "@svc/domain/account/Scope"
 import { make as makeToken } from "@svc/domain/account/Token"
+import { makeUuidV7 } from "@svc/domain/Ids"
 import { Unauthenticated, Unavailable } from "@svc/domain/problems/Problem"
 import * as Logins from "@svc/mail-gateway/mail/imap/server/Logins"
 import { describe, expect, it } from "@effect/vitest"
 import { Effect, Fiber, Layer, Redacted } from "effect"
 import { TestClock } from "effect/testing"
-import { foundation } from "../../harness/Stores.ts"
+import { foundation, makeOrg } from "../../harness/Stores.ts"
 
 const loginsWith = (resolve: CredentialLookup["Service"]["resolve"]) =>
   Layer.fresh(Logins.Logins.layer({ mailDomain: "mail.localhost" })).pipe(
@@ -24,7 +29,7 @@ const loginsWith = (resolve: CredentialLookup["Service"]["resolve"]) =>
       Layer.mock(StandingCredentials, {}),
       Layer.mock(StandingPasswords, {}),
     ]),
-    Layer.provide(foundation),
+    Layer.provideMerge(foundation),
     Layer.orDie,
   )
 
@@ -158,4 +163,48 @@ describe("a login with an Identity Key", () => {
       expect(yield* refusedAfter("ada", "192.0.2.1")).toBe(0)
     }).pipe(Effect.provide(loginsWith(resolve as never)))
   })
+})
+
+describe("a login with a password", () => {
+  const password = "correct-horse"
+
+  /** Creates a Mailbox with this password; its Identity is ready. */
+  const makeMailbox = Effect.fnUntraced(function* (handle: string) {
+    const sql = yield* Writes
+    const sealing = yield* Sealing
+    const [org, id] = [yield* makeOrg, yield* makeUuidV7]
+    const [row] = yield* sql<{ data_key: Uint8Array }>`select data_key from org where id = ${org}`
+    const verifier = yield* sealing.seal(
+      yield* sealing.openDataKey(org, row!.data_key),
+      imapVerifierPlace({ id, orgId: org }),
+      createHash("sha256").update(password).digest(),
+    )
+    yield* sql`insert into handle (canonical, handle, org_id, registered_at) values (${handle}, ${handle}, ${org}, now())`
+    yield* sql`
+      insert into identity (id, canonical, handle, org_id, status, saga, created_at)
+      values (${id}, ${handle}, ${handle}, ${org}, 'ready', '{}', now())`
+    yield* sql`
+      insert into mailbox (identity_id, uid_validity, imap_verifier, created_at) values (${id}, 1, ${verifier}, now())`
+    return { org, id }
+  })
+
+  it.effect("opens the Mailbox of its user, while the Identity is ready and the account is active", () =>
+    Effect.gen(function* () {
+      const sql = yield* Writes
+      const [ada, grace] = [yield* makeMailbox("ada"), yield* makeMailbox("grace")]
+      const { judge } = yield* Logins.Logins
+      const login = (user: string, text = password) =>
+        // Each failure from another address, so that none is delayed.
+        Effect.match(judge(user, Redacted.make(text), `192.0.${attempts++}.1`, Logins.imapPurpose), {
+          onFailure: ({ _tag }) => _tag,
+          onSuccess: ({ identityId }) => identityId,
+        })
+      let attempts = 1
+      expect([yield* login("ada"), yield* login("grace")]).toEqual([ada.id, grace.id])
+      expect([yield* login("ada", "another"), yield* login("nobody")]).toEqual(["LoginRefused", "LoginRefused"])
+      yield* sql`update identity set status = 'deleting' where id = ${ada.id}`
+      yield* sql`update org set status = 'deleting' where id = ${grace.org}`
+      expect([yield* login("ada"), yield* login("grace")]).toEqual(["LoginRefused", "LoginRefused"])
+    }).pipe(Effect.provide(loginsWith(() => Effect.fail(new Unauthenticated({ detail: "no" }))))),
+  )
 })
