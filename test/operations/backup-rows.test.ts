@@ -150,12 +150,19 @@ describe("a restore", () => {
         yield* loadFrom(manifest)
         const queues = (yield* columns("next_attempt_at")).filter(({ table }) => !repeatable.has(table))
         const folders = yield* columns("uid_validity")
-        const { held, sessions } = yield* RestoreAdjustments.arrive(manifest, { keepSessions: false })
+        // A folder that was created after the backup has a UIDVALIDITY of up to an hour more.
+        const hourAgo = { taken_at: new Date(Date.now() - 3_600_000).toISOString() }
+        const { held, sessions } = yield* RestoreAdjustments.arrive(hourAgo, { keepSessions: false })
         const late = yield* found("next_attempt_at", "> now() + interval '900 years'")
-        const changed = yield* found("uid_validity", "> 1000")
-        yield* RestoreAdjustments.release
-        const due = (yield* found("next_attempt_at", "<= now()")).filter(({ table }) => !repeatable.has(table))
-        return { queues, folders, held: held.map(({ count }) => count), sessions, late, changed, due }
+        const changed = yield* found("uid_validity", "> 4600")
+        const counts = (rows: ReadonlyArray<{ readonly count: number }>) => rows.map(({ count }) => count)
+        const released = counts(yield* RestoreAdjustments.release)
+        // Rows that are not held stay due.
+        const repeated = counts(yield* RestoreAdjustments.release)
+        const due = (yield* found("next_attempt_at", "between now() - interval '1 year' and now()")).filter(
+          ({ table }) => !repeatable.has(table),
+        )
+        return { queues, folders, held: counts(held), sessions, late, changed, released, repeated, due }
       }),
     )
     expect(result.queues.length).toBeGreaterThan(1)
@@ -163,6 +170,8 @@ describe("a restore", () => {
       late: result.queues,
       due: result.queues,
       held: result.queues.map(() => 1),
+      released: result.queues.map(() => 1),
+      repeated: result.queues.map(() => 0),
       changed: result.folders,
       sessions: 1,
     })
