@@ -185,15 +185,17 @@ layer(Org.layer)("an Event", (it) => {
     }),
   )
 
-  it.effect("is raised for the Org of each key that was not collected", () =>
+  it.effect("is raised for the Org of each key that was not collected and not revoked before", () =>
     Effect.gen(function* () {
       const sql = yield* Org
       yield* sql`
-        insert into api_key (id, org_id, name, token_prefix, token_hash, created_at)
-        values (${hook(1)}, ${org}, 'laptop', '', '3', ${at}), (${hook(2)}, ${org}, 'late', '', '4', ${at})`
+        insert into api_key (id, org_id, name, token_prefix, token_hash, created_at, revoked_at)
+        values (${hook(1)}, ${org}, 'laptop', '', '3', ${at}, null), (${hook(2)}, ${org}, 'late', '', '4', ${at}, null),
+               (${hook(3)}, ${org}, 'revoked', '', '5', ${at}, ${at})`
       for (const [key, expires] of [
         [hook(1), "2026-01-01"],
         [hook(2), "infinity"],
+        [hook(3), "2026-01-01"],
       ]) {
         yield* sql`
           insert into device_authorization

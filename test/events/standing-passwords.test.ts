@@ -38,6 +38,9 @@ layer(StandingPasswords.layer.pipe(Layer.provideMerge(actors())))("a session", (
       yield* sql`update identity set status = 'deleting' where id = ${bob.id}`
       yield* waitUntil(known, ({ size }) => size > 1, Timing.credentialCheck)
       expect(new Set(ended)).toEqual(new Set(["ada, former", "bob"]))
+      // The deletion of an account ends its sessions before it reaches their Identities.
+      yield* sql`update org set status = 'deleting' where id = ${org}`
+      yield* waitUntil(known, ({ size }) => size > 2, Timing.credentialCheck)
     }),
   )
 })

@@ -191,12 +191,15 @@ layer(storesLayer)("Idempotency record", (it) => {
     }),
   )
 
-  it.effect("of an undecided request is free immediately for the same command", () =>
+  it.effect("of an undecided request is free immediately for the same command, and no other record is", () =>
     Effect.gen(function* () {
       const { claim, commandOf, release } = yield* fresh
+      const other = claim("one", { key: "other" })
+      yield* commandOf(other)
       const first = yield* commandOf(claim())
       yield* release
       expect(yield* commandOf(claim())).toBe(first)
+      expect(yield* Effect.flip(other)).toMatchObject({ code: "idempotency_key_in_progress" })
     }),
   )
 })

@@ -83,6 +83,48 @@ layer(actors())("a deleted Identity", (it) => {
     }),
   )
 
+  it.effect("ends the Grants for it alone, and is removed from the other Grants of its account", () =>
+    Effect.gen(function* () {
+      const org_id = yield* makeOrg
+      const [barbara, other] = [newHandle("barbara"), newHandle("other")]
+      const { id, actor } = yield* makeIdentity(org_id, barbara)
+      const kept = (yield* makeIdentity(org_id, other)).id
+      const sql = yield* Writes
+      const before = new Date(0)
+      for (const [name, identities, revoked] of [
+        ["alone", [id], null],
+        ["both", [id, kept], null],
+        ["other", [kept], null],
+        ["everything", null, null],
+        ["revoked", [id], before],
+      ] as const) {
+        yield* sql`
+          insert into client_grant (id, org_id, client_id, client_name, redirect_host, redirect_hash, resource, scopes, identities,
+                                    created_at, expires_at, revoked_at, reason)
+          values (${yield* makeUuidV7}, ${org_id}, ${name}, ${name}, 'localhost', '', '', '{mail:read}', ${identities}::uuid[],
+                  now(), 'infinity', ${revoked}, ${revoked === null ? null : "holder"})`
+      }
+      yield* deleteAndWait(org_id, barbara, actor)
+      const grants = yield* rows(
+        (sql) => sql<{ name: string }>`
+          select client_name as name, identities, reason, revoked_at = ${before} as before from client_grant
+          where org_id = ${org_id} order by 1`,
+      )
+      expect(grants).toMatchObject([
+        { name: "alone", reason: "account", before: false },
+        { name: "both", identities: [kept], reason: null },
+        { name: "everything", identities: null, reason: null },
+        { name: "other", identities: [kept], reason: null },
+        { name: "revoked", reason: "holder", before: true },
+      ])
+      const told = yield* rows(
+        (sql) => sql`
+          select data ->> 'client_name' as name from event where org_id = ${org_id} and type = 'grant.revoked'`,
+      )
+      expect(told).toEqual([{ name: "alone" }])
+    }),
+  )
+
   it.effect("leaves its Handle taken and counts against the quota", () =>
     Effect.gen(function* () {
       const grace = newHandle("grace")
@@ -163,10 +205,22 @@ layer(actors())("show-once secrets", (it) => {
     Effect.gen(function* () {
       const grace = newHandle("grace")
       const org_id = yield* makeOrg
-      const { actor } = yield* makeIdentity(org_id, grace)
+      const { id, actor } = yield* makeIdentity(org_id, grace)
       const former = yield* secretsOf(org_id, grace)
+      const sql = yield* Writes
+      yield* sql`
+        insert into api_key (id, org_id, identity_id, name, token_prefix, token_hash, created_at, scopes, expires_at, networks)
+        select uuidv7(), ${org_id}, ${id}, k.*
+        from (values ('full', '', '1'::bytea, now(), '*', null::timestamptz, null),
+                     ('narrow', '', '2', now(), 'mail:read', null, null),
+                     ('short', '', '3', now(), '*', now() + interval '1 day', null),
+                     ('local', '', '4', now(), '*', null, '10.0.0.0/8')) k`
       yield* TestClock.adjust("50 minutes")
       yield* ask(actor.RotateKey({ org_id }))
+      // Whatever a key with fewer rights created does not go on with the rights of the new key.
+      const replaced = yield* sql<{ name: string }>`
+        select name from api_key where identity_id = ${id} and revoked_at is not null and replaced_by is not null order by name = 'full'`
+      expect(replaced.map(({ name }) => name)).toEqual([grace, "full"])
       yield* TestClock.adjust("59 minutes")
       const latter = yield* secretsOf(org_id, grace)
       expect(yield* Effect.flip(caller(former.identity_key!))).toMatchObject({ code: "unauthenticated" })
