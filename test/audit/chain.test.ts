@@ -4,9 +4,11 @@ import { ask } from "@svc/cluster/actor/Ask"
 import { Orgs } from "@svc/cluster/account/Orgs"
 import { Audit } from "@svc/cluster/audit/Audit"
 import { AuditQueries } from "@svc/cluster/audit/AuditQueries"
+import * as SealSource from "@svc/cluster/audit/SealSource"
 import { rowOf } from "@svc/cluster/audit/AuditWrite"
 import { holds } from "@svc/cluster/audit/Proof"
 import { Writes } from "@svc/cluster/store/Database"
+import { Timing } from "@svc/cluster/Timing"
 import { Clock, Effect } from "effect"
 import { makeOrg, waitUntil } from "../harness/Actors.ts"
 import { rows } from "../harness/Stores.ts"
@@ -65,6 +67,52 @@ layer(auditLayer, { timeout: "60 seconds" })("the chain of the audit log", (it) 
       expect(yield* list({ since: record!.at })).toHaveLength(1)
       expect(yield* list({ until: record!.at })).toEqual([])
       expect(yield* list({ until: new Date(record!.at.getTime() + 1) })).toHaveLength(1)
+    }),
+  )
+
+  it.effect("is overdue from when its end is due for a seal, and from a day after its last signature if it grew", () =>
+    Effect.gen(function* () {
+      const now = yield* Clock.currentTimeMillis
+      const end = Effect.fnUntraced(function* (due: number | null, signed: number, more = "1, 0, null") {
+        const org = yield* makeOrg
+        const at = (millis: number | null) => (millis === null ? "null" : `'${new Date(now + millis).toISOString()}'`)
+        yield* tamper(`
+          insert into audit_head (org_id, due_at, signed_at, seq, signed_seq, refused_at) values ('${org}', ${at(due)}, ${at(signed)}, ${more})`)
+        return org
+      })
+      const day = Timing.auditHeadMillis
+      const [seal, signature] = [yield* end(0, 0), yield* end(null, -day)]
+      const deleted = yield* end(0, 0)
+      const sql = yield* Writes
+      yield* sql`update org set status = 'deleting' where id = ${deleted}`
+      yield* end(1, 1 - day)
+      // Nothing was sealed since the last signature, and a rejected end is not signed.
+      yield* end(null, -day, "1, 1, null")
+      yield* end(null, -day, "1, 0, now()")
+      expect((yield* SealSource.source.overdue(sql, new Date(now), 10)).toSorted()).toEqual(
+        [seal, signature].toSorted(),
+      )
+    }),
+  )
+
+  it.effect("has counts of reads besides: by reader, operation and hour, newest and most first", () =>
+    Effect.gen(function* () {
+      const [org, other] = [yield* makeOrg, yield* makeOrg]
+      const hour = new Date("2026-03-01T12:00:00Z")
+      const [before, later] = [new Date(hour.getTime() - 1), new Date(hour.getTime() + 3_600_000)]
+      yield* (yield* Writes)`
+        insert into audit_usage (org_id, hour, actor_kind, actor_id, action, tool, handle, count)
+        values (${org}, ${before}, 'session', 's', 'cards.read', '', 'ada', 9), (${org}, ${hour}, 'session', 's', 'cards.read', '', 'ada', 1),
+               (${org}, ${hour}, 'grant', 'g', 'cards.read', 'svc_card_get', '', 2), (${org}, ${later}, 'session', 's', 'cards.read', '', '', 1),
+               (${other}, ${hour}, 'session', 's', 'cards.read', '', '', 7)`
+      const { usage } = yield* AuditQueries
+      const reads = yield* usage(org, hour, 10)
+      expect(reads.map(({ hour, actor, tool, identity, count }) => [hour, actor.id, tool, identity, count])).toEqual([
+        [later, "s", null, null, 1],
+        [hour, "g", "svc_card_get", null, 2],
+        [hour, "s", null, "ada", 1],
+      ])
+      expect(yield* usage(org, hour, 1)).toEqual(reads.slice(0, 1))
     }),
   )
 

@@ -280,8 +280,21 @@ layer(calendar, { timeout: "60 seconds" })("the months of the audit log", (it) =
       expect(yield* months).toEqual([...[0, 1, 2, 3, 4, 5].map(nameOf), "audit_default"].toSorted())
       expect(yield* report).toMatchObject([{ name: "audit", status: "pass" }])
 
-      yield* TestClock.setTime(AuditPartitions.monthOf(now, 5).getTime())
+      const present = yield* TestClock.setTime(AuditPartitions.monthOf(now, 5).getTime()).pipe(
+        Effect.andThen(Clock.currentTimeMillis),
+      )
+      // A month that ended before the retention is not created for a record in the default partition.
+      const old = new Date(present - 400 * 86_400_000)
+      const [before, after] = [30.1, 29.9].map((days) => new Date(present - days * 86_400_000))
+      yield* sql`
+        insert into audit (id, at, org_id, class, action, actor_kind, outcome, via)
+        values (uuidv7(), ${old}, ${org}, 'change', 'cards.patch', 'session', 'allowed', 'rest')`
+      yield* sql`
+        insert into audit_usage (org_id, hour, actor_kind, actor_id, action, tool, handle, count)
+        select ${org}, hour, 'session', 'one', 'cards.read', '', '', 1 from unnest(${[before!, after!]}::timestamptz[]) as hour`
       yield* AuditPartitions.keep({ days: 30 })
+      expect(yield* stray).toBe(0)
+      expect(yield* sql`select hour from audit_usage where org_id = ${org}`).toEqual([{ hour: after }])
       expect(yield* months).toEqual([...[4, 5, 6, 7].map(nameOf), "audit_default"].toSorted())
       expect(yield* recorded(org)).toEqual([])
     }),
