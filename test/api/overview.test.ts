@@ -92,6 +92,10 @@ describe("GET /api/overview", () => {
     expect((await read()).body.needs).toMatchObject([{ ...failing, reason: "HTTP 503" }])
     await add("retrying", { error: "timeout", status_code: null })
     expect((await read()).body.needs).toMatchObject([{ ...failing, reason: "timeout" }])
+    for (const status of ["disabled", "active"]) {
+      await api("PATCH", `/api/identities/${ada.handle}/webhooks/${made.body.id}`, { status })
+      expect((await read()).body.needs).toHaveLength(status === "active" ? 1 : 0)
+    }
     await add("delivered", { error: null, status_code: 204 })
     expect((await read()).body.needs).toEqual([])
     // One failure beside deliveries is retried, and needs nobody.
@@ -105,6 +109,8 @@ describe("GET /api/overview", () => {
       expires_at: new Date(Date.now() + 6 * 86_400_000).toISOString(),
     })
     await api("POST", "/api/keys", { name: "server", expires_at: new Date(Date.now() + 8 * 86_400_000).toISOString() })
+    const past = await api("POST", "/api/keys", { name: "past", expires_in_days: 1 })
+    await service.query((sql) => sql`update api_key set expires_at = now() where id = ${past.body.api_key.id}`)
     expect((await read()).body.needs).toMatchObject([
       { kind: "key", identity: null, id: soon.body.api_key.id, name: "laptop", at: soon.body.api_key.expires_at },
     ])

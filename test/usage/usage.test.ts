@@ -150,6 +150,31 @@ layer(Layer.provideMerge(TunnelUsage.layer, actors({ limits })), { timeout: "60 
     }),
   )
 
+  it.effect("lists the 200 busiest Identities of an account", () =>
+    Effect.gen(function* () {
+      const [org, sql] = [yield* makeOrg, yield* Writes]
+      yield* sql`
+        with named as (
+          insert into handle (canonical, handle, org_id, registered_at)
+          select name, name, ${org}, now() from (select ${newHandle("n")}::text || n as name from generate_series(100, 300) n) made
+          returning canonical, org_id
+        ),
+        made as (
+          insert into identity (id, canonical, handle, org_id, status, saga, created_at)
+          select uuidv7(), canonical, canonical, org_id, 'ready', '{}', now() from named returning id, org_id, canonical
+        )
+        insert into usage_hour (org_id, identity_id, hour, kind, count, failed, millis, bytes_in, bytes_out)
+        select org_id, id, date_trunc('hour', ${new Date(yield* Clock.currentTimeMillis)}::timestamptz), 'mail_received',
+               right(canonical, 3)::int, 0, 0, 0, 0
+        from made`
+      const { identities } = yield* read(org)
+      // The least busy one of 201 is left out.
+      expect(identities.map(({ activity }) => activity).toSorted()).toEqual(
+        Array.from({ length: 200 }, (_, n) => 101 + n),
+      )
+    }),
+  )
+
   it.effect("skips Identities that were deleted meanwhile, and keeps the other counts of the statement", () =>
     Effect.gen(function* () {
       const org = yield* makeOrg

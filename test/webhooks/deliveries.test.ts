@@ -3,6 +3,8 @@ import { ChangeFeed } from "@svc/cluster/feed/ChangeFeed"
 import { Writes } from "@svc/cluster/store/Database"
 import { UsageCounters } from "@svc/cluster/usage/UsageCounters"
 import { Deliveries, type Leased, type Outcome, overdue } from "@svc/cluster/webhooks/Deliveries"
+import { WebhookQueries } from "@svc/cluster/webhooks/WebhookQueries"
+import type { IdentityId } from "@svc/domain/IdentityRef"
 import { makeUuidV7, toPublic } from "@svc/domain/Ids"
 import { expect, layer } from "@effect/vitest"
 import { Clock, Effect, Layer } from "effect"
@@ -248,6 +250,40 @@ layer(Deliveries.layer.pipe(Layer.provide(recorded), Layer.provideMerge(storesLa
       expect(yield* late(after(at, -1))).toContain(owner.handle)
       yield* sql`update delivery set attempt_started_at = null where webhook_id = ${webhook.id}`
       expect(yield* late(at)).not.toContain(owner.handle)
+    }),
+  )
+
+  it.effect("shows that its Webhook fails if the last five that were attempted failed", () =>
+    Effect.gen(function* () {
+      const [sql, queries, at, owner] = [yield* Writes, yield* WebhookQueries, yield* now, yield* makeOwner]
+      const webhook = yield* makeWebhook(owner)
+      let minutes = 0
+      const add = Effect.fnUntraced(function* (...statuses: ReadonlyArray<string>) {
+        for (const status of statuses) {
+          yield* sql`
+            insert into delivery (id, webhook_id, identity_id, event_id, event_type, status, created_at)
+            values (${yield* makeUuidV7}, ${webhook.id}, ${owner.id}, ${yield* makeUuidV7}, 'mail.stopped', ${status},
+                    ${after(at, ++minutes * minute)})`
+        }
+      })
+      /** The minute in which the oldest of the failed deliveries was queued. */
+      const since = Effect.map(queries.read(owner.id as IdentityId, webhook.id), ({ webhook: { failing_since } }) =>
+        failing_since === null ? null : (failing_since.getTime() - at.getTime()) / minute,
+      )
+      expect(yield* since).toBeNull()
+      yield* add("retrying", "failed", "retrying", "failed", "failed")
+      expect(yield* since).toBe(1)
+      yield* add("failed", "queued")
+      expect(yield* since).toBe(2)
+      yield* add("delivered", "failed", "failed", "failed", "failed")
+      expect(yield* since).toBeNull()
+      yield* add("failed")
+      expect(yield* since).toBe(9)
+      // Behind a long queue, the retries decide.
+      yield* add(...Array.from({ length: 20 }, () => "queued"))
+      expect(yield* since).toBe(1)
+      yield* sql`update webhook set status = 'disabled' where id = ${webhook.id}`
+      expect(yield* since).toBeNull()
     }),
   )
 })
