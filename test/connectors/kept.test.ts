@@ -45,6 +45,7 @@ layer(actors({ platforms: using }), { timeout: "60 seconds" })("A registration a
       const store = (of: typeof own, service: string, registration: string) =>
         Effect.map(of.store(service, Redacted.make(registration)), text)
       for (const [n, of] of [own, ...others].entries()) expect(yield* store(of, "https://0", `${n}`)).toBe(`${n}`)
+      for (const of of others) yield* store(of, "https://1", "theirs")
       expect(yield* store(own, "https://0", "later")).toBe("0")
       for (let n = 1; n < 50; n++) {
         yield* TestClock.adjust("1 second")
@@ -56,7 +57,8 @@ layer(actors({ platforms: using }), { timeout: "60 seconds" })("A registration a
       expect([yield* read(own, "https://0"), yield* read(own, "https://1")]).toEqual([undefined, "own 1"])
       yield* own.forget("https://1")
       expect([yield* read(own, "https://1"), yield* read(own, "https://2")]).toEqual([undefined, "own 2"])
-      for (const [n, of] of others.entries()) expect(yield* read(of, "https://0")).toBe(`${n + 1}`)
+      for (const [n, of] of others.entries())
+        expect([yield* read(of, "https://0"), yield* read(of, "https://1")]).toEqual([`${n + 1}`, "theirs"])
       const plain = yield* rows((sql) => sql`select 1 from connector_registration where sealed = 'own 2'::bytea`)
       expect(plain).toEqual([])
     }),
@@ -68,15 +70,17 @@ layer(actors({ platforms: using }), { timeout: "60 seconds" })("A connection", (
     Effect.gen(function* () {
       const server = yield* mastodonServer()
       const { org_id, handle, bot, actor } = yield* connectedIdentity(server, "notes")
-      const inSession = <A>(run: (notes: Session["notes"]) => Effect.Effect<A, unknown>) =>
+      const beside = yield* connectedIdentity(server, "beside")
+      const inSession = <A>(run: (notes: Session["notes"]) => Effect.Effect<A, unknown>, of = { org_id, actor }) =>
         Effect.gen(function* () {
           let result: A | undefined
           use = ({ notes }) => Effect.orDie(Effect.map(run(notes), (value) => (result = value)))
-          yield* through(actor.ReadPosts({ org_id, of: "posts", limit: 1, cursor: null }))
+          yield* through(of.actor.ReadPosts({ org_id: of.org_id, of: "posts", limit: 1, cursor: null }))
           return result
         })
       const read = (name: string) => inSession((notes) => notes.read(name))
       const write = (name: string, text: string | undefined) => inSession((notes) => notes.write(name, text))
+      for (const name of ["n1", "n31", "n32"]) yield* inSession((notes) => notes.write(name, "theirs"), beside)
       for (let n = 1; n <= 33; n++) yield* write(`n${n}`, `note ${n}`)
       expect([yield* read("n1"), yield* read("n32"), yield* read("n33")]).toEqual(["note 1", "note 32", undefined])
       yield* write("n32", "x".repeat(8 * 1024))
@@ -88,7 +92,9 @@ layer(actors({ platforms: using }), { timeout: "60 seconds" })("A connection", (
       expect(yield* read("n33")).toBe("note 33")
       yield* connect(server, handle, org_id, bot)
       expect([yield* read("n1"), yield* read("n33")]).toEqual([undefined, undefined])
-      expect(yield* rows((sql) => sql`select 1 from connector_kept`)).toEqual([])
+      for (const name of ["n1", "n31", "n32"])
+        expect(yield* inSession((notes) => notes.read(name), beside)).toBe("theirs")
+      expect(yield* rows((sql) => sql`select 1 from connector_kept`)).toHaveLength(3)
     }),
   )
 
@@ -96,11 +102,21 @@ layer(actors({ platforms: using }), { timeout: "60 seconds" })("A connection", (
     Effect.gen(function* () {
       const server = yield* mastodonServer()
       const { id, org_id, bot, actor } = yield* connectedIdentity(server, "begun")
+      yield* Effect.flatMap(
+        Writes,
+        (sql) => sql`
+          insert into connector_authorization (state_hash, identity_id, platform, org_id, sealed, created_at, expires_at)
+          values ('x', ${id}, 'bluesky', ${org_id}, '', 'epoch', now())`,
+      )
       const started: Array<{ readonly state: string; readonly authorization_url: string }> = []
       for (let n = 0; n < 11; n++) {
         yield* TestClock.adjust("1 second")
         started.push(yield* through(actor.Authorize({ org_id, account: server.base })))
       }
+      // Those that were begun at another platform do not count.
+      expect(yield* rows((sql) => sql`select 1 from connector_authorization where identity_id = ${id}`)).toHaveLength(
+        11,
+      )
       const finish = ({ state, authorization_url }: (typeof started)[number]) => {
         const query = new URL(server.allow(authorization_url, bot)).search.slice(1)
         return through(actor.Finish({ org_id, state, query, apply_disclosure: false }))

@@ -35,14 +35,20 @@ const prepared = Effect.gen(function* () {
   ]
   const id = (yield* makeIdentity(org, handle)).id as IdentityId
   const subject = { id, orgId: org, handle }
-  const [grantId, sessionId] = [yield* makeUuidV7, yield* makeUuidV7]
+  const [grantId, sessionId, keyId] = [yield* makeUuidV7, yield* makeUuidV7, yield* makeUuidV7]
   yield* sql`
     insert into client_grant (id, org_id, client_id, client_name, redirect_host, redirect_hash, resource, scopes, created_at, expires_at)
     values (${grantId}, ${org}, 'oc_test', 'App', 'x', 'x', '', '{proof:token}', now(), now() + interval '1 day')`
   yield* sql`
     insert into session (id, org_id, token_hash, created_at, last_used_at, expires_at)
     values (${sessionId}, ${org}, ${Buffer.from(sessionId)}, now(), now(), now() + interval '1 day')`
+  yield* sql`
+    insert into api_key (id, org_id, identity_id, name, token_hash, token_prefix, created_at)
+    values (${keyId}, ${org}, ${id}, 'agent', ${Buffer.from(keyId)}, 'svc_', now())`
+  // Another site is allowed.
+  yield* sql`insert into proof_setting (identity_id, audiences, sites) values (${id}, '[]', '["shop.example"]')`
   const credentials = {
+    key: { kind: "identity_key", credentialId: keyId, expiresAt: null, grant: null },
     grant: { kind: "grant", credentialId: grantId, expiresAt: null, grant: null },
     session: { kind: "session", credentialId: sessionId, expiresAt: null, grant: null },
   } as const satisfies Record<string, Credential>
@@ -114,7 +120,7 @@ layer(actors(), { timeout: "60 seconds" })("An approved sign-in", (it) => {
       }),
   )
 
-  it.effect("starts at once for the account holder, also if it still awaits approval", () =>
+  it.effect("starts immediately for the account holder, also if it still awaits approval", () =>
     Effect.gen(function* () {
       const { request } = yield* prepared
       const { signIn: waiting } = yield* request()
@@ -133,6 +139,7 @@ layer(actors(), { timeout: "60 seconds" })("A sign-in", (it) => {
       yield* expire(late, "0")
       for (const isApproved of [true, false])
         expect(yield* Effect.flip(decide(late, isApproved))).toMatchObject({ detail: "The sign-in is expired." })
+      const beside = yield* made
       const refused = yield* made
       expect((yield* decide(refused, false)).status).toBe("refused")
       expect(yield* Effect.flip(decide(refused))).toMatchObject({ detail: "The sign-in is refused." })
@@ -144,10 +151,14 @@ layer(actors(), { timeout: "60 seconds" })("A sign-in", (it) => {
       yield* end(ended)
       expect(yield* signIns.read(id, ended)).toMatchObject({ status: "ended", ended_at })
       expect(yield* signIns.read(id, refused)).toMatchObject({ status: "refused", ended_at: null })
+      expect(yield* signIns.read(id, beside)).toMatchObject({ status: "awaiting_approval", decided_at: null })
       expect(yield* Effect.flip(end(yield* makeUuidV7))).toMatchObject({ code: "not_found" })
       const page = yield* signIns.list(id, { limit: 2 })
       const rest = yield* signIns.list(id, { limit: 2, cursor: page.next_cursor! })
-      expect([page, rest].map(({ entries }) => entries.map((one) => one.id))).toEqual([[ended, refused], [late]])
+      expect([page, rest].map(({ entries }) => entries.map((one) => one.id))).toEqual([
+        [ended, refused],
+        [beside, late],
+      ])
     }),
   )
 
@@ -181,7 +192,8 @@ layer(actors(), { timeout: "60 seconds" })("A sign-in", (it) => {
       const { sql, credentials, request, exchange } = yield* prepared
       const { credentialId } = credentials.grant
       const ends = sql<{ same: boolean }>`
-        select s.expires_at = date_trunc('milliseconds', g.expires_at) as same from agent_sign_in s join client_grant g on g.id = s.credential_id`
+        select s.expires_at = date_trunc('milliseconds', g.expires_at) as same from agent_sign_in s join client_grant g on g.id = s.credential_id
+        where g.id = ${credentialId}`
       for (const [interval, same] of [
         ["30 seconds", true],
         ["1 day", false],
@@ -204,7 +216,9 @@ layer(actors(), { timeout: "60 seconds" })("A sign-in", (it) => {
       yield* signIns.end(subject, ended.signIn.id, undefined)
       for (const { form } of [late, ended])
         expect(yield* Effect.flip(exchange(form))).toMatchObject({ description: "The code has expired." })
-      for (const kind of ["session", "grant"] as const) {
+      const beside = yield* request(free)
+      const { access: stays } = yield* exchange(beside.form)
+      for (const kind of ["session", "grant", "key"] as const) {
         const { credentialId } = credentials[kind]
         const { signIn, form } = yield* request(free, credentials[kind])
         const { access } = yield* exchange(form)
@@ -212,7 +226,35 @@ layer(actors(), { timeout: "60 seconds" })("A sign-in", (it) => {
           status: "signed_in",
           signed_in_at: expect.any(Date),
         })
-        const ends = {
+        const ofCredential = {
+          session: {
+            "the session": [
+              sql`update session set expires_at = clock_timestamp() where id = ${credentialId}`,
+              sql`update session set expires_at = now() + interval '1 day' where id = ${credentialId}`,
+            ],
+          },
+          grant: {
+            "the Grant": [
+              sql`update client_grant set expires_at = clock_timestamp() where id = ${credentialId}`,
+              sql`update client_grant set expires_at = now() + interval '1 day' where id = ${credentialId}`,
+            ],
+            "its revocation": [
+              sql`update client_grant set revoked_at = now() where id = ${credentialId}`,
+              sql`update client_grant set revoked_at = null where id = ${credentialId}`,
+            ],
+            "its other Identities": [
+              sql`update client_grant set identities = ${[org]}::uuid[] where id = ${credentialId}`,
+              sql`update client_grant set identities = ${[id]}::uuid[] where id = ${credentialId}`,
+            ],
+          },
+          key: {
+            "the key": [
+              sql`update api_key set revoked_at = now() where id = ${credentialId}`,
+              sql`update api_key set revoked_at = null where id = ${credentialId}`,
+            ],
+          },
+        }
+        const ends: Record<string, ReadonlyArray<Effect.Effect<unknown, unknown>>> = {
           "the token": [expire(signIn.id, "0"), expire(signIn.id, "1 hour")],
           "the Identity": [
             sql`update identity set status = 'deleting' where id = ${id}`,
@@ -226,27 +268,7 @@ layer(actors(), { timeout: "60 seconds" })("A sign-in", (it) => {
             sql`update org set status = 'deleting' where id = ${org}`,
             sql`update org set status = 'active' where id = ${org}`,
           ],
-          ...(kind === "session"
-            ? {
-                "the session": [
-                  sql`update session set expires_at = clock_timestamp() where id = ${credentialId}`,
-                  sql`update session set expires_at = now() + interval '1 day' where id = ${credentialId}`,
-                ],
-              }
-            : {
-                "the Grant": [
-                  sql`update client_grant set expires_at = clock_timestamp() where id = ${credentialId}`,
-                  sql`update client_grant set expires_at = now() + interval '1 day' where id = ${credentialId}`,
-                ],
-                "its revocation": [
-                  sql`update client_grant set revoked_at = now() where id = ${credentialId}`,
-                  sql`update client_grant set revoked_at = null where id = ${credentialId}`,
-                ],
-                "its other Identities": [
-                  sql`update client_grant set identities = ${[org]}::uuid[] where id = ${credentialId}`,
-                  sql`update client_grant set identities = ${[id]}::uuid[] where id = ${credentialId}`,
-                ],
-              }),
+          ...ofCredential[kind],
         }
         for (const [what, [end, undone]] of Object.entries(ends)) {
           yield* end!
@@ -260,6 +282,7 @@ layer(actors(), { timeout: "60 seconds" })("A sign-in", (it) => {
         expect(yield* signIns.read(id, signIn.id)).toMatchObject({ status: "ended", ended_at: expect.any(Date) })
         expect(yield* Effect.flip(exchange(form))).toMatchObject({ description: "The code has expired." })
         expect(yield* tokens.claims(access)).toBeUndefined()
+        expect(yield* tokens.claims(stays)).toEqual({ sub: `agent:${id}` })
       }
     }),
   )

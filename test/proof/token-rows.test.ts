@@ -1,0 +1,70 @@
+/** Proof settings and refused identity tokens in the store. */
+import { act, noKey } from "../audit/Acts.ts"
+import * as AuditWrite from "@svc/cluster/audit/AuditWrite"
+import { IdentityTokens } from "@svc/cluster/proof/IdentityTokens"
+import { Writes } from "@svc/cluster/store/Database"
+import { makeUuidV7 } from "@svc/domain/Ids"
+import type { IdentityId } from "@svc/domain/IdentityRef"
+import { expect, layer } from "@effect/vitest"
+import { Effect } from "effect"
+import { actors, makeIdentity, makeOrg } from "../harness/Actors.ts"
+import { newHandle } from "../harness/Client.ts"
+import { accountHolder, rows } from "../harness/Stores.ts"
+
+const prepared = Effect.gen(function* () {
+  const [sql, tokens, org, handle] = [yield* Writes, yield* IdentityTokens, yield* makeOrg, newHandle("tokens")]
+  const id = (yield* makeIdentity(org, handle)).id as IdentityId
+  const subject = { id, orgId: org, handle }
+  const caller = { kind: "session", credentialId: accountHolder.credentialId!, expiresAt: null, grant: null } as const
+  const refused = Effect.fnUntraced(function* (audience: string) {
+    const note = AuditWrite.toNote(yield* AuditWrite.make(noKey, act(org)))
+    const request = { id: yield* makeUuidV7, audience, seconds: 60, nonce: undefined, algorithm: "ES256" } as const
+    const issue = tokens.issue(subject, caller, { ...request, isFree: false }, note, accountHolder)
+    expect(yield* Effect.flip(issue)).toMatchObject({ code: "audience_not_allowed" })
+  })
+  const told = Effect.map(
+    rows<{ audience: string }>(
+      (sql) => sql`
+        select data ->> 'audience' as audience from event where identity_id = ${id} and type = 'token.refused' order by seq`,
+    ),
+    (events) => events.map(({ audience }) => audience),
+  )
+  return { sql, tokens, id, subject, refused, told }
+})
+
+layer(actors(), { timeout: "60 seconds" })("A refused token", (it) => {
+  it.effect("raises an Event once an hour for an audience, and ten an hour for an Identity", () =>
+    Effect.gen(function* () {
+      const { sql, id, refused, told } = yield* prepared
+      const names = Array.from({ length: 12 }, (_, n) => `a${n}`)
+      for (const audience of ["a0", ...names]) yield* refused(audience)
+      expect(yield* told).toEqual(names.slice(0, 10))
+      yield* sql`
+        update event set created_at = created_at - interval '61 minutes'
+        where identity_id = ${id} and data ->> 'audience' in ('a0', 'a1')`
+      for (const audience of ["a9", "a0", "a0", "a11", "a1"]) yield* refused(audience)
+      expect(yield* told).toEqual([...names.slice(0, 10), "a0", "a11"])
+    }),
+  )
+})
+
+layer(actors(), { timeout: "60 seconds" })("Proof settings", (it) => {
+  it.effect("are changed one at a time, and only if both are as they were read", () =>
+    Effect.gen(function* () {
+      const { tokens, id, subject } = yield* prepared
+      const set = (patch: object, seen?: { audiences: ReadonlyArray<string>; sites: ReadonlyArray<string> }) =>
+        tokens.set(subject, patch, seen, undefined)
+      const none = { audiences: [], sites: [] }
+      yield* set({ sites: ["app.example"] }, none)
+      yield* set({ audiences: ["aud"] }, { audiences: [], sites: ["app.example"] })
+      const now = { audiences: ["aud"], sites: ["app.example"] }
+      expect(yield* tokens.settings(id)).toEqual(now)
+      for (const seen of [none, { ...now, sites: [] }, { ...now, audiences: [] }])
+        expect(yield* Effect.flip(set({ audiences: [] }, seen))).toMatchObject({ code: "precondition_failed" })
+      expect(yield* tokens.settings(id)).toEqual(now)
+      yield* set({ audiences: "any" })
+      yield* set({ sites: [] })
+      expect(yield* tokens.settings(id)).toEqual({ audiences: "any", sites: [] })
+    }),
+  )
+})
