@@ -140,6 +140,8 @@ layer(actors())("A sender", (it) => {
       const { org_id, actor, receive, recipients } = yield* makeMailbox("grace")
       yield* ask(actor.AllowRecipient({ org_id, address: "grace@example.org" }))
       yield* receive({ origin: verified })
+      const alan = { org_id, address: "alan@example.org" }
+      for (const command of [actor.AllowRecipient(alan), actor.DisallowRecipient(alan)]) yield* ask(command)
       expect(yield* recipients).toMatchObject([{ reason: "manual", expires_at: null }])
     }),
   )

@@ -40,6 +40,8 @@ const reasons: ReadonlyArray<readonly [code: number, status: string | null, text
   [550, null, "No such user here", true],
   [550, null, "<grace@example.org>: Recipient address rejected: User unknown in local recipient table", true],
   [553, null, "Sorry, no mailbox here by that name. (#5.1.1)", true],
+  [550, null, "Sorry, I could not find that person. (#5.1.1)", true],
+  [550, null, "User unknown (#5.7.1)", false],
   [551, null, "User not local", true],
   [550, null, "Unrouteable address", true],
   [550, "5.0.0", "Mailbox not found", true],

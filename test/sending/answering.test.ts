@@ -47,6 +47,28 @@ describe("a reply", () => {
     expect(answer({ reply_to: [person("researchbot@example.org")] }).to).toEqual(["researchbot@example.org"])
   })
 
+  it("goes to the given recipients, and to the others of the message only on request", () => {
+    const [bob, eve] = ["bob@example.org", "eve@example.org"]
+    const to = (mail: { to?: Array<string>; cc?: Array<string>; reply_all?: boolean }) => {
+      const derived = derive(message({ cc: [person(bob)] }), { text: "Yes.", ...mail }, own)
+      return [derived.to, derived.cc]
+    }
+    expect(to({})).toEqual([["grace@example.org"], []])
+    expect(to({ to: [] })).toEqual([["grace@example.org"], []])
+    expect(to({ to: [eve] })).toEqual([[eve], []])
+    expect(to({ to: [eve], reply_all: true })).toEqual([[eve], ["grace@example.org", bob]])
+    expect(to({ cc: [eve], reply_all: true })).toEqual([["grace@example.org"], [eve]])
+    // A reply to an own message continues it.
+    const sent = { direction: "outbound", from: person(own), to: [person(bob)], cc: [person(eve)] } as const
+    expect(answer(sent, true)).toMatchObject({ to: [bob], cc: [eve] })
+    expect(answer({ from: null }).to).toEqual([])
+  })
+
+  it.each(["Re: a", " re: a", "AW : a", "Antwort[2]: a"])("keeps the subject %j of a reply", (subject) => {
+    expect(answer({ subject }).subject).toBe(subject)
+    expect(answer({ subject: `Report ${subject}` }).subject).toBe(`Re: Report ${subject}`)
+  })
+
   it.each([
     ["line breaks", "a\r\nBcc: evil@example.org\r\n\r\nbody", "Re: a Bcc: evil@example.org body"],
     ["what moves a cursor", "a\u001b[31m\u0001\u0085\u2028b", "Re: a [31m b"],

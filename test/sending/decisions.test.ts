@@ -78,6 +78,41 @@ layer(actors({ transport }))("A decision about waiting mail", (it) => {
     }),
   )
 
+  it.effect("concerns one message, as does the expiry of another one", () =>
+    Effect.gen(function* () {
+      const to = "grace@others.example"
+      const ada = yield* correspondent("adaothers", [to])
+      yield* ada.switchMail({ approval: "required" })
+      const ids: Array<string> = []
+      for (const text of ["Approved.", "Refused.", "Expired.", "Waiting."]) {
+        const { id } = yield* ada.send({ to: [to], text })
+        ids.push(fromPublic("msg_", id)!)
+      }
+      const decide = (message_id: string, approve: boolean) =>
+        ask(
+          ada.actor.DecideMail({ org_id: ada.org_id, message_id, approve, reason: null }, onBehalfOf(keyOf("session"))),
+        )
+      yield* decide(ids[0]!, true)
+      yield* decide(ids[1]!, false)
+      const sql = yield* Writes
+      const waiting = Effect.map(
+        sql<{ id: string }>`
+          select message_id as id from outgoing
+          where identity_id = ${ada.id} and status = 'awaiting_approval'`,
+        (found) => found.map(({ id }) => id).toSorted(),
+      )
+      expect(yield* waiting).toEqual(ids.slice(2).toSorted())
+      const at = new Date(yield* Clock.currentTimeMillis)
+      yield* sql`update outgoing set lapses_at = ${at} where message_id = any(${ids.slice(0, 3)}::uuid[])`
+      yield* sql`update outgoing set lapses_at = lapses_at - interval '1 minute' where message_id = ${ids[0]!}`
+      const { next } = yield* Effect.provide(Approvals.ApprovalExpiry, Approvals.ApprovalExpiry.layer)
+      expect(yield* next(ada.id)).toEqual(at)
+      yield* ask(ada.actor.Work(undefined, { discard: true }))
+      yield* waitUntil(waiting, (left) => left.length < 2, 0)
+      expect(yield* waiting).toEqual(ids.slice(3))
+    }),
+  )
+
   it.effect("is not made by a bounce of the message", () =>
     Effect.gen(function* () {
       const to = "grace@waits.example"

@@ -7,6 +7,7 @@ describe("the HTML and the text of a message", () => {
     ["the same words", "<p>Dear Grace,</p><p>here <b>it</b> is.</p>", "Dear Grace,\n\nhere *it* is."],
     ["lists", "<ul><li>one</li><li>two</li></ul><ol><li>three</li></ol>", "* one\n* two\n\n1. three"],
     ["a link that only the HTML has", '<p>Pay <a href="https://shop.example/17">here</a></p>', "Pay here"],
+    ["a link that the HTML shows", '<p>See <a href="https://shop.example/17">https://shop.example/17</a></p>', "See"],
     [
       "a link beside its words",
       '<a href="https://shop.example/17?a=1&amp;b=2">Pay</a>',
@@ -55,5 +56,12 @@ describe("the HTML and the text of a message", () => {
     const passages = [...found.only_in_html, ...found.only_in_text]
     expect(passages.length).toBeLessThanOrEqual(40)
     expect(Math.max(...passages.map(({ length }) => length))).toBeLessThanOrEqual(310)
+    const numbers = Array.from({ length: 21 }, (_, n) => n)
+    const each = (form: string) => numbers.map((n) => `the same words and ${form}${n}`).join(" ")
+    const named = (form: string) => numbers.slice(0, 20).map((n) => `${form}${n}`)
+    expect(differenceOf(`<p>${each("h")}</p>`, each("t"))).toEqual({
+      only_in_html: named("h"),
+      only_in_text: named("t"),
+    })
   })
 })

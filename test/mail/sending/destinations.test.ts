@@ -41,6 +41,8 @@ describe("A slot for direct delivery", () => {
   it.effect("is one of five of its domain, and is waited for half a minute", () =>
     Effect.gen(function* () {
       const all = Destinations.make()
+      // A slot that was used is free once.
+      expect(yield* Fiber.join(yield* free(all, "a.example"))).toBe("sent")
       const { count } = yield* begun(
         all,
         named(6, () => "a.example"),

@@ -62,7 +62,10 @@ describe("An MTA-STS policy", () => {
   it.effect("is fetched again only if its id changes or its time is over", () => {
     const { state, layer } = domain()
     return Effect.gen(function* () {
-      for (const _ of [1, 2]) expect(yield* isEnforced).toBe(true)
+      for (const _ of [1, 2]) {
+        expect([yield* isEnforced, state.fetched]).toEqual([true, 1])
+        yield* TestClock.adjust(Timing.policyRetryMillis)
+      }
       // A failed DNS query does not cancel the policy.
       state.id = undefined
       expect([yield* isEnforced, state.fetched]).toEqual([true, 1])
@@ -73,6 +76,14 @@ describe("An MTA-STS policy", () => {
       state.id = "2"
       state.response = { status: 200, type: "text/plain", body: text("none") }
       expect([yield* isEnforced, state.fetched]).toEqual([false, 3])
+    }).pipe(Effect.provide(layer))
+  })
+
+  it.effect("is not fetched for a domain that has no record of it", () => {
+    const { state, layer } = domain()
+    state.id = undefined
+    return Effect.gen(function* () {
+      expect([yield* isEnforced, state.fetched]).toEqual([false, 0])
     }).pipe(Effect.provide(layer))
   })
 

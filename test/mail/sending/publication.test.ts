@@ -56,7 +56,8 @@ describe("A DKIM key", () => {
       expect(done).toEqual(["ensure mail.example"])
       listed = [key("one", "active"), key("two", "retired")]
       expect(yield* next).toEqual(["ensure mail.example"])
-      listed = [key("one", "waiting"), key("two", "waiting")]
+      // The records of keys that do not wait do not matter.
+      listed = [key("zero", "active"), key("one", "waiting"), key("two", "waiting")]
       expect(yield* next).toEqual(["ensure mail.example"])
       isBroken = true
       expect(yield* next).toEqual([])

@@ -4,11 +4,11 @@ import * as Refusals from "@svc/mail-gateway/mail/submission/Refusals"
 import { describe, expect, it } from "vitest"
 
 const problem = (_tag: Problem["_tag"], more: object = {}) => ({ _tag, detail: "x", ...more }) as unknown as Problem
-const at = (path: string) => problem("message_invalid", { errors: [{ path }] })
+const at = (path: string, tag: Problem["_tag"] = "message_invalid") => problem(tag, { errors: [{ path }] })
 
 describe("The reply to", () => {
   it.each([
-    ["a recipient that is not allowed", problem("recipient_not_allowed"), "550 5.7.1"],
+    ["a recipient that is not allowed", at("/to/0", "recipient_not_allowed"), "550 5.7.1"],
     ["paused mail", problem("mail_paused"), "550 5.7.1"],
     ["an invalid message", at("/text"), "554 5.6.0"],
     ["an invalid message without a place", problem("message_invalid"), "554 5.6.0"],
