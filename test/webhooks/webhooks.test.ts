@@ -251,6 +251,22 @@ describe("the API of an Identity's Webhooks and keys", () => {
     expect((await hook("http://127.0.0.1:9/")).signing_secret).toBe(rotated.body.signing_secret)
   })
 
+  it("signs with at most ten secrets, so that rotations do not enlarge the header beyond what receivers accept", async () => {
+    const receiver = await startReceiver()
+    const { id, signing_secret: former } = await hook(receiver.url)
+    const secrets = [former]
+    while (secrets.length < 12) secrets.push((await at("POST", "/webhook-secret/rotate")).body.signing_secret)
+    await at("POST", `/webhooks/${id}/test`)
+    const [one] = await eventually(
+      async () => receiver.got,
+      ({ length }) => length === 1,
+    )
+    expect(secrets.map((secret) => receiver.isSignedWith(secret, one!))).toEqual(secrets.map((_, n) => n >= 2))
+    expect(String(one!.headers["webhook-signature"]).split(" ")).toHaveLength(10)
+    expect((await hook(receiver.url)).signing_secret).toBe(secrets.at(-1))
+    await receiver.stop()
+  })
+
   it("rotates an Identity Key for the account: the former key stops working immediately, and the new key is shown once", async () => {
     expect(
       (await call(service.base, "POST", `/api/identities/${handle}/identity-key/rotate`, { token: key })).body.code,

@@ -26,7 +26,13 @@ export interface SigningSecret {
   readonly retiresAt: Date | null
 }
 
-/** Every secret that signs now, newest first. */
+/**
+ * Maximum number of secrets that sign at once. Each adds a signature to a header of every delivery, and receivers reject
+ * large headers.
+ */
+const secretsAtMost = 10
+
+/** Returns every secret that signs now, the current one first. */
 export const signingSecrets = Effect.fnUntraced(function* (
   sql: Sql,
   sealing: Sealing["Service"],
@@ -36,7 +42,7 @@ export const signingSecrets = Effect.fnUntraced(function* (
   const rows = yield* sql<{ id: string; sealed: Uint8Array; retires_at: Date | null }>`
     select id, sealed, retires_at from signing_secret
     where identity_id = ${identity.id} and (retires_at is null or retires_at > ${now})
-    order by created_at desc`
+    order by retires_at desc nulls first`
   return yield* Effect.forEach(rows, (row) =>
     Effect.map(sealing.open(identity.dataKey, place(identity, row.id), row.sealed), (bytes) => ({
       id: row.id,
@@ -65,7 +71,10 @@ export const currentOrNew = Effect.fnUntraced(function* (write: Write, sealing: 
   return { text, minted: row }
 })
 
-/** A new signing secret; the former one signs on for a day. The same command again answers the same secret. */
+/**
+ * Creates a signing secret. The former one signs on for a day, unless so many rotations follow that the secrets reach
+ * their maximum number. A repeated command returns the same secret.
+ */
 export const rotate = Effect.fnUntraced(function* (write: Write, secretId: string, sealing: Sealing["Service"]) {
   const { sql, identity, at } = write
   const valid = yield* signingSecrets(sql, sealing, identity, at)
@@ -76,6 +85,7 @@ export const rotate = Effect.fnUntraced(function* (write: Write, secretId: strin
   }
   const retiring = valid.some(({ retiresAt }) => retiresAt === null)
   const until = new Date(at.getTime() + Timing.secretOverlapMillis)
+  const surplus = valid.slice(secretsAtMost - 1).map(({ id }) => id)
   const { text, row } = yield* mint(write, sealing, secretId)
   yield* commit(
     write,
@@ -83,6 +93,10 @@ export const rotate = Effect.fnUntraced(function* (write: Write, secretId: strin
     retiring as (
       update signing_secret set retires_at = ${until}
       where identity_id = ${identity.id} and retires_at is null and exists (select from fence)
+    ),
+    surplus as (
+      update signing_secret set retires_at = ${at}
+      where identity_id = ${identity.id} and id = any(${surplus}::uuid[]) and exists (select from fence)
     ),
     ${row} ${auditWriteWith(sql, write.note, "fence")}`,
   )
