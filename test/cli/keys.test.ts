@@ -2,7 +2,7 @@
 import { chmodSync, mkdtempSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import * as path from "node:path"
-import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { afterAll, beforeAll, describe, expect, it, vi } from "vitest"
 import { runHere } from "../harness/Commands.ts"
 import { copy, preparedName } from "../harness/TestServers.ts"
 
@@ -19,7 +19,7 @@ const svc = (words: ReadonlyArray<string>, more: Readonly<Record<string, string>
   runHere({ home: directory, env: { SVC_DATA_DIR: directory, ...more } }, ...words)
 
 describe("a command for keys", () => {
-  it("prints the keys, creates the first ones, and rotates them", async () => {
+  it("prints the keys, creates the first ones, and rotates them by the clock of the store", async () => {
     const first = await svc(["issuer"])
     expect(first).toMatchObject({ code: 0, errors: "" })
     expect(
@@ -29,7 +29,10 @@ describe("a command for keys", () => {
         .split("\n")
         .toSorted(),
     ).toEqual(["ES256 KID signs", "RS256 KID signs"])
+    // New keys would sign immediately if the wait began two days ago.
+    vi.setSystemTime(Date.now() - 2 * 24 * 3_600_000)
     const rotated = await svc(["issuer", "rotate", "--json"])
+    vi.useRealTimers()
     expect(rotated).toMatchObject({ code: 0, errors: "" })
     const keys = JSON.parse(rotated.out).keys as ReadonlyArray<{ kid: string; algorithm: string; state: string }>
     expect(keys.map(({ algorithm, state }) => `${algorithm} ${state}`).toSorted()).toEqual([

@@ -1,10 +1,13 @@
+import * as Serve from "@svc/cli/serve/Serve"
 import { Reads } from "@svc/cluster/store/Database"
 import * as StoreClock from "@svc/cluster/store/StoreClock"
 import { Timing } from "@svc/cluster/Timing"
+import { UsageCounters } from "@svc/cluster/usage/UsageCounters"
 import { expect, layer } from "@effect/vitest"
-import { Clock, Duration, Effect, Layer, Scope } from "effect"
+import { Clock, Context, Duration, Effect, Layer, Scope } from "effect"
 import { TestClock } from "effect/testing"
 import { databaseLayer } from "../harness/Database.ts"
+import { makeOrg, sealingLayer } from "../harness/Stores.ts"
 
 const hour = Duration.toMillis("1 hour")
 
@@ -25,7 +28,7 @@ layer(databaseLayer)("StoreClock", (it) => {
         )
         return yield* Effect.provideContext(Clock.Clock, context)
       })
-    return { own, start }
+    return { own, wrong, start }
   })
   const differs = (clock: Clock.Clock) =>
     Effect.flatMap(Reads, (sql) =>
@@ -61,6 +64,25 @@ layer(databaseLayer)("StoreClock", (it) => {
       // The test's monotonic time is an hour ahead of the store.
       yield* TestClock.adjust("1 hour")
       while ((yield* differs(clock)) > hour / 60) yield* TestClock.adjust(Timing.storeClock)
+    }),
+  )
+
+  it.effect("decides the hour of usage in a process whose clock is a day ahead", () =>
+    Effect.gen(function* () {
+      const { own, wrong } = yield* process
+      own.skew = 24 * hour
+      const context = yield* Layer.build(
+        Layer.fresh(Serve.timed).pipe(Layer.provide(Layer.succeed(Clock.Clock, wrong))),
+      )
+      const [counters, org] = [Context.get(context, UsageCounters), yield* Effect.provide(makeOrg, sealingLayer)]
+      counters.add({ org }, "call", { count: 1 })
+      yield* counters.flush
+      const found = yield* Effect.flatMap(
+        Reads,
+        (sql) =>
+          sql`select 1 from usage_hour where org_id = ${org} and hour between now() - interval '2 hours' and now()`,
+      )
+      expect(found).toHaveLength(1)
     }),
   )
 })

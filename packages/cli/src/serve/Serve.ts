@@ -54,9 +54,12 @@ const databaseHealth = check(
   }),
 )
 
+/** The store's clock, with the layers of the foundation that read the time: a layer beside it would get the clock of the process. */
+export const timed = Layer.mergeAll(ChangeFeed.layer, UsageCounters.layer).pipe(Layer.provideMerge(StoreClock.layer))
+
 /** The layers that every role needs: the migrated store, with its master key verified. */
 const foundation = (settings: Settings, connection: Database.ConnectionSettings) =>
-  Layer.mergeAll(Migrations.layer, databaseHealth, ChangeFeed.layer, StoreClock.layer, UsageCounters.layer).pipe(
+  Layer.mergeAll(Migrations.layer, databaseHealth, timed).pipe(
     Layer.provideMerge(Database.layer(connection)),
     (store) => MasterKey.guard.pipe(Layer.provideMerge(MasterKey.layer(settings)), Layer.provideMerge(store)),
     Layer.provideMerge(Layer.mergeAll(addresses(settings), Health.layer)),
