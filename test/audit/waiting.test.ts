@@ -6,7 +6,7 @@ import { Sealing } from "@svc/cluster/sealing/Sealing"
 import { Writes } from "@svc/cluster/store/Database"
 import { Timing } from "@svc/cluster/Timing"
 import { expect, it } from "@effect/vitest"
-import { Context, Effect, Exit, Layer, Logger, Scope } from "effect"
+import { Context, Effect, Exit, Fiber, Latch, Layer, Logger, Scope } from "effect"
 import { TestClock } from "effect/testing"
 import { act } from "./Acts.ts"
 
@@ -45,6 +45,7 @@ const recording = Effect.gen(function* () {
     /** Decides about a statement with the records of these requests. */
     judge: (of: ReadonlyArray<string>): "kept" | "later" | "refused" | "hangs" => (of.length > 0 ? "kept" : "refused"),
     gapsFail: false,
+    gapsHang: false,
   }
   const [kept, tries] = [[] as Array<string>, [] as Array<ReadonlyArray<string>>]
   const gaps: Array<Record<string, unknown>> = []
@@ -64,6 +65,7 @@ const recording = Effect.gen(function* () {
           : Effect.succeed([])
     }
     if (text.includes("insert into event")) {
+      if (state.gapsHang) return Effect.never
       if (state.gapsFail) return Effect.fail({ _tag: "unavailable" })
       gaps.push(JSON.parse(values.find((value) => String(value).includes('"count"')) as string))
     }
@@ -189,6 +191,19 @@ it.effect("A process that ends while it tries waiting records stores them too", 
   }),
 )
 
+it.effect("A process that ends while it reports a gap reports it", () =>
+  Effect.gen(function* () {
+    const { state, gaps, record, stop } = yield* recording
+    state.judge = () => "refused"
+    state.gapsHang = true
+    yield* record("0")
+    yield* TestClock.adjust(Timing.auditRetry)
+    state.gapsHang = false
+    yield* stop
+    expect(gaps).toMatchObject([{ count: 1 }])
+  }),
+)
+
 it.effect("An Org is marked for sealing immediately, and again after half of the sealing interval", () =>
   Effect.gen(function* () {
     const marks: Array<unknown> = []
@@ -226,4 +241,25 @@ it.effect("Reads of 20,000 readers and operations are counted, and others after 
     yield* TestClock.adjust(Timing.auditUsage)
     expect(stored.slice(1)).toMatchObject([[{ actor_id: "20000", count: 1 }]])
   }).pipe(Effect.scoped),
+)
+
+it.effect("Counts of reads that a process was storing when it stopped are stored", () =>
+  Effect.gen(function* () {
+    const stored: Array<unknown> = []
+    const answer = Latch.makeUnsafe()
+    const sql = client(({ values }) =>
+      Effect.andThen(
+        answer.await,
+        Effect.sync(() => (stored.push(values[1]), [])),
+      ),
+    )
+    const scope = yield* Scope.make()
+    const { count } = yield* Scope.provide(ReadCounts.make(sql), scope)
+    count({ org: "org", kind: "admin_key", id: "one", action: "messages.read", tool: "", handle: "" })
+    yield* TestClock.adjust(Timing.auditUsage)
+    const stopped = yield* Effect.forkChild(Scope.close(scope, Exit.void), { startImmediately: true })
+    yield* answer.open
+    yield* Fiber.join(stopped)
+    expect(stored).toHaveLength(1)
+  }),
 )

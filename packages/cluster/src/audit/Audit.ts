@@ -176,7 +176,7 @@ const make = (settings: AuditSettings) =>
         yield* orUnavailable(
           sql`with live as (select id from org where id = ${org}::uuid and status = 'active'),
             ${raiseForOrg({ sql, org, at, by: system }, "live", "audit.gap", data)} select 1`,
-        ).pipe(Effect.tapCause(() => Effect.sync(() => void gaps.set(org, gap))))
+        ).pipe(Effect.onError(() => Effect.sync(() => void gaps.set(org, gap))))
       }
     })
 

@@ -3,7 +3,7 @@
  * seconds share one statement; a killed process loses its own, because no caller waits for them.
  */
 import type { AuditActorKind } from "@svc/domain/audit/AuditRecord"
-import { Clock, Effect } from "effect"
+import { Clock, Effect, Semaphore } from "effect"
 import { orUnavailable, type Sql } from "../store/Database.ts"
 import { Timing } from "../Timing.ts"
 
@@ -26,6 +26,8 @@ const hourMillis = 3_600_000
 export const make = Effect.fnUntraced(function* (sql: Sql) {
   let counts = new Map<string, { readonly read: CountedRead; n: number }>()
 
+  // At shutdown, the last flush waits for the one before it, which would be interrupted otherwise.
+  const lock = Semaphore.makeUnsafe(1)
   const flush = Effect.gen(function* () {
     if (counts.size === 0) return
     const taken = [...counts.values()]
@@ -49,7 +51,7 @@ export const make = Effect.fnUntraced(function* (sql: Sql) {
       join org o on o.id = r.org_id
       order by 1, 3, 4, 5, 6, 7
       on conflict (org_id, hour, actor_kind, actor_id, action, tool, handle) do update set count = u.count + excluded.count`)
-  })
+  }).pipe(lock.withPermits(1))
   yield* Effect.forkScoped(Effect.forever(Effect.andThen(Effect.sleep(Timing.auditUsage), Effect.ignoreCause(flush))))
   yield* Effect.addFinalizer(() => Effect.ignoreCause(Effect.timeout(flush, Timing.settle)))
 
