@@ -110,6 +110,17 @@ layer(actors({ transport }))("A decision about waiting mail", (it) => {
       yield* ask(ada.actor.Work(undefined, { discard: true }))
       yield* waitUntil(waiting, (left) => left.length < 2, 0)
       expect(yield* waiting).toEqual(ids.slice(3))
+      // Decided messages do not expire, nor does any of an Identity that is being deleted.
+      yield* sql`update outgoing set lapses_at = ${at} where message_id = ${ids[3]!}`
+      yield* sql`update identity set status = 'deleting' where id = ${ada.id}`
+      expect(yield* next(ada.id)).toBeNull()
+      const none = { write: () => Effect.die("A message expired.") }
+      const { dispatch } = yield* Effect.provide(Approvals.source.make(none as never), Approvals.ApprovalExpiry.layer)
+      const expire = dispatch({ id: ada.id } as never, Effect.void, Effect.void)
+      expect(yield* expire).toBe(false)
+      yield* sql`update identity set status = 'ready' where id = ${ada.id}`
+      yield* sql`update outgoing set status = 'refused' where message_id = ${ids[3]!}`
+      expect(yield* expire).toBe(false)
     }),
   )
 

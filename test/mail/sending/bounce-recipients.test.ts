@@ -1,0 +1,72 @@
+/** Which recipients a report to a bounce address can concern: those of its outbox row, each once. */
+import { Identities } from "@svc/cluster/actor/Identities"
+import { Sealing } from "@svc/cluster/sealing/Sealing"
+import { Unhurried } from "@svc/cluster/store/Database"
+import { makeUuidV7 } from "@svc/domain/Ids"
+import { Unavailable } from "@svc/domain/problems/Problem"
+import * as BounceAddress from "@svc/mail-gateway/mail/sending/BounceAddress"
+import { Bounces } from "@svc/mail-gateway/mail/sending/Bounces"
+import { expect, layer } from "@effect/vitest"
+import { Effect, Layer } from "effect"
+import { foundation } from "../../harness/Stores.ts"
+
+const recorded: Array<readonly [mailbox: string, bounce: object]> = []
+let isDown = false
+const identities = Layer.succeed(Identities, {
+  of: (mailbox: string) => ({
+    RecordBounce: (bounce: object) =>
+      isDown
+        ? Effect.fail(new Unavailable({ detail: "down", retry_after_seconds: 1 }))
+        : Effect.sync(() => void recorded.push([mailbox, bounce])),
+  }),
+} as unknown as Identities["Service"])
+
+layer(Bounces.layer.pipe(Layer.provide(identities), Layer.provideMerge(foundation)))("A report of failures", (it) => {
+  it.effect("is recorded with the Identity for recipients of the outbox row, and otherwise changes nothing", () =>
+    Effect.gen(function* () {
+      const sql = yield* Unhurried
+      const { record } = yield* Bounces
+      const [id, message_id, one, two] = yield* Effect.all(Array.from({ length: 4 }, () => makeUuidV7))
+      yield* sql.withTransaction(
+        Effect.gen(function* () {
+          yield* sql`set local session_replication_role = replica`
+          yield* sql`
+            insert into identity (id, canonical, handle, org_id, status, saga, created_at)
+            values (${id!}, 'researchbot', 'research-bot', uuidv7(), 'ready', '{}', now())`
+          for (const [row, domain, addresses] of [
+            [one!, "one.example", ["A@one.example", "b@one.example"]],
+            [two!, "two.example", ["c@two.example"]],
+          ] as const) {
+            yield* sql`
+              insert into outbox (id, message_id, identity_id, domain, created_at)
+              values (${row}, ${message_id!}, ${id!}, ${domain}, now())`
+            yield* sql`
+              insert into outgoing_recipient (message_id, address, outbox_id, status, changed_at)
+              select ${message_id!}, address, ${row}, 'sent', now() from unnest(${addresses}::text[]) address`
+          }
+        }),
+      )
+      const sealing = yield* Sealing
+      const address = (row: string) => `${BounceAddress.localPart(sealing, row)}@mail.localhost`
+      const failure = (...addresses: ReadonlyArray<string>) => ({
+        addresses,
+        status: "5.1.1",
+        diagnostic: "No such user",
+        hard: true,
+      })
+      const named = failure("a@one.example", "other@x.example")
+      yield* record(address(one!), [failure("c@two.example"), named, named])
+      yield* record(address(two!), [failure("forwarded@x.example")])
+      // The message was deleted, or the address is not one of ours.
+      yield* record(address(yield* makeUuidV7), [named])
+      yield* record("bounce+x@mail.localhost", [named])
+      const bounce = { message_id, status: "5.1.1", diagnostic: "No such user", hard: true }
+      expect(recorded).toEqual([
+        ["researchbot", { ...bounce, outbox_id: one, recipient: "A@one.example" }],
+        ["researchbot", { ...bounce, outbox_id: two, recipient: "c@two.example" }],
+      ])
+      isDown = true
+      expect(yield* Effect.flip(record(address(one!), [named]))).toMatchObject({ _tag: "BouncesUnavailable" })
+    }),
+  )
+})
