@@ -248,6 +248,12 @@ layer(auditLayer, { timeout: "60 seconds" })("a chain from a version without MAC
       expect(judgeEnd(keys, org, end, 1_000)).toBe("forged")
       expect(judgeEnd(keys, org, { ...end, mac_seq: 3n }, 999)).toBe("bridge")
       expect(judgeEnd(keys, org, { ...end, mac_seq: 4n }, 999)).toBe("forged")
+      const key = Buffer.alloc(32, 1)
+      const mac = Chain.macOf(key, { org_id: org, seq: 4, previous: "11", hash: "00" })
+      const proven = { ...end, previous: Buffer.from("11", "hex"), key: "a", mac, mac_seq: 4n }
+      const known = { ...keys, byId: new Map([["a", key]]) }
+      expect(judgeEnd(known, org, proven, 1_000)).toBe("ours")
+      expect(judgeEnd(known, org, { ...proven, mac_seq: 3n }, 1_000)).toBe("forged")
       expect(judgeEnd(keys, org, { ...end, seq: 0n, hash: null }, 1_000)).toBe("ours")
       expect(judgeEnd(keys, org, { ...end, hash: null }, 999)).toBe("forged")
       const stored = yield* rows<{ sealed: Uint8Array }>(

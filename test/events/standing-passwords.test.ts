@@ -25,6 +25,8 @@ layer(StandingPasswords.layer.pipe(Layer.provideMerge(actors())))("a session", (
       const [ada, bob] = [yield* makeIdentity(org, "ada"), yield* makeIdentity(org, "bob")]
       yield* watch("ada, former", ada.id)
       yield* watch("bob", bob.id)
+      yield* watch("bob, second", bob.id)
+      yield* Effect.scoped(watch("bob, closed", bob.id))
       yield* sql`update mailbox set imap_verifier = sha256(imap_verifier) where identity_id = ${ada.id}`
       yield* watch("ada, present", ada.id)
       const known = Effect.sync(() => new Set(ended))
@@ -37,10 +39,10 @@ layer(StandingPasswords.layer.pipe(Layer.provideMerge(actors())))("a session", (
       expect(new Set(ended)).toEqual(new Set(["ada, former"]))
       yield* sql`update identity set status = 'deleting' where id = ${bob.id}`
       yield* waitUntil(known, ({ size }) => size > 1, Timing.credentialCheck)
-      expect(new Set(ended)).toEqual(new Set(["ada, former", "bob"]))
+      expect(new Set(ended)).toEqual(new Set(["ada, former", "bob", "bob, second"]))
       // The deletion of an account ends its sessions before it reaches their Identities.
       yield* sql`update org set status = 'deleting' where id = ${org}`
-      yield* waitUntil(known, ({ size }) => size > 2, Timing.credentialCheck)
+      yield* waitUntil(known, ({ size }) => size > 3, Timing.credentialCheck)
     }),
   )
 })

@@ -4,6 +4,7 @@ import { ChangeFeed } from "@svc/cluster/feed/ChangeFeed"
 import * as Stores from "@svc/cluster/store/Database"
 import { makeUuidV7 } from "@svc/domain/Ids"
 import { Context, Effect, Fiber, Layer } from "effect"
+import { TestClock } from "effect/testing"
 import { waitUntil } from "../harness/Actors.ts"
 import { databaseLayer } from "../harness/Database.ts"
 import { insertEvent, makeOrg } from "../harness/Events.ts"
@@ -85,6 +86,9 @@ layer(databaseLayer)("the feed", (it) => {
         { resource: "messages", handle: "ada" },
       ])
       expect((yield* there.resources(yield* makeUuidV7)).recent).toEqual([])
+      // Ten seconds later, a page has read what changed before it opened.
+      yield* TestClock.adjust("10 seconds")
+      expect((yield* there.resources(org)).recent).toEqual([])
     }),
   )
 

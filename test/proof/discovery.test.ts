@@ -84,6 +84,9 @@ describe("WebFinger", () => {
   it("refuses a request without one resource, and knows no other domain and no unknown Identity", async () => {
     expect((await get("/.well-known/webfinger")).body.code).toBe("invalid_request")
     expect((await finger("ada", "")).body.code).toBe("invalid_request")
+    expect((await finger(`${service.base}/@${handle}`, "&resource=acct:ada@mail.example")).body.code).toBe(
+      "invalid_request",
+    )
     expect((await finger(`acct:${handle}@elsewhere.example`)).status).toBe(404)
     expect((await finger(`acct:nobody-here@${new URL(service.base).host}`)).status).toBe(404)
   })

@@ -7,7 +7,7 @@ import { ask } from "@svc/cluster/actor/Ask"
 import { Identities } from "@svc/cluster/actor/Identities"
 import { Reads, Writes } from "@svc/cluster/store/Database"
 import { expect, layer } from "@effect/vitest"
-import { Context, Deferred, Effect, Fiber, Layer } from "effect"
+import { Context, Deferred, Effect, Exit, Fiber, Layer, Scope } from "effect"
 import { awaitFiber, identityOf, makeOrg, waitUntil } from "../harness/Actors.ts"
 import { actorProcess, sharedServices } from "../harness/Processes.ts"
 import { recordingTransport } from "../harness/Transport.ts"
@@ -120,6 +120,30 @@ layer(sharedServices, { timeout: "60 seconds" })("a stop in another process", (i
         expect(yield* permits("dan")).toHaveLength(1)
       }).pipe(Effect.provide(actorProcess(undefined, transport)))
       expect(yield* permits("dan")).toEqual([])
+    }),
+  )
+
+  it.effect("waits for the attempt that a stopped process did not let end", () =>
+    Effect.gen(function* () {
+      const org_id = yield* makeOrg
+      const id = yield* makeUuidV7
+      const begun = yield* Deferred.make<void>()
+      const transport = recordingTransport()
+      transport.answering.outside = ({ mayLeave }) =>
+        Effect.andThen(mayLeave, Effect.andThen(Deferred.succeed(begun, undefined), Effect.never))
+      const process = yield* Scope.make()
+      const services = yield* Layer.buildWithScope(actorProcess(undefined, transport), process)
+      const actor = Context.get(services, Identities).of("eve")
+      yield* ask(actor.Create({ org_id, identity_id: id, handle: "eve" }))
+      yield* waitUntil(identityOf("eve"), (row) => row?.status === "ready")
+      yield* insertAccepted(id)
+      yield* ask(actor.Work(undefined, { discard: true }))
+      const hasBegun = Effect.andThen(permits("eve"), Deferred.isDone(begun))
+      yield* waitUntil(hasBegun, (done) => done, "10 millis")
+      const closing = yield* Effect.forkChild(Scope.close(process, Exit.void))
+      yield* yield* awaitFiber(closing, "100 millis")
+      const sql = yield* Reads
+      expect(yield* sql`select from actor_permit where kind = 'Identity' and id = 'eve'`).toHaveLength(1)
     }),
   )
 })
