@@ -1,4 +1,5 @@
 /** Chains that an attacker with the database, but without the master key, has rewritten; and chains of versions without MACs. */
+import { createSecretKey } from "node:crypto"
 import { expect, layer } from "@effect/vitest"
 import { ask } from "@svc/cluster/actor/Ask"
 import { Orgs } from "@svc/cluster/account/Orgs"
@@ -248,7 +249,7 @@ layer(auditLayer, { timeout: "60 seconds" })("a chain from a version without MAC
       expect(judgeEnd(keys, org, end, 1_000)).toBe("forged")
       expect(judgeEnd(keys, org, { ...end, mac_seq: 3n }, 999)).toBe("bridge")
       expect(judgeEnd(keys, org, { ...end, mac_seq: 4n }, 999)).toBe("forged")
-      const key = Buffer.alloc(32, 1)
+      const key = createSecretKey(Buffer.alloc(32, 1))
       const mac = Chain.macOf(key, { org_id: org, seq: 4, previous: "11", hash: "00" })
       const proven = { ...end, previous: Buffer.from("11", "hex"), key: "a", mac, mac_seq: 4n }
       const known = { ...keys, byId: new Map([["a", key]]) }
