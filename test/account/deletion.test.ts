@@ -46,9 +46,10 @@ const newKey = (name: string) =>
 layer(actors())("a deleted account", (it) => {
   it.effect("rejects its credentials from that commit on and leaves only its Handles", () =>
     Effect.gen(function* () {
-      const org = yield* makeOrg
+      const [org, other, halfway] = [yield* makeOrg, yield* makeOrg, yield* makeOrg]
       yield* makeIdentity(org, "ada")
       const sql = yield* Writes
+      yield* sql`update org set status = 'deleting' where id = ${halfway}`
       yield* sql`
         with granted as (
           insert into client_grant (id, org_id, client_id, client_name, redirect_host, redirect_hash, resource, scopes, created_at, expires_at)
@@ -93,6 +94,12 @@ layer(actors())("a deleted account", (it) => {
       expect(yield* accounts.requestLink(link, "en")).toMatchObject({ token: null })
       yield* waitUntil(holdings(org), ({ orgs, records }) => orgs + records === 0)
       expect(yield* holdings(org)).toEqual(nothing)
+      expect(
+        yield* rows((sql) => sql`select id, status from org where id in (${other}, ${halfway}) order by status`),
+      ).toEqual([
+        { id: other, status: "active" },
+        { id: halfway, status: "deleting" },
+      ])
       expect(yield* Effect.flip(use)).toMatchObject({ code: "unauthenticated" })
       const queries = yield* IdentityQueries
       // Each Identity is deleted independently, even if the requests are concurrent.

@@ -44,7 +44,10 @@ layer(storesLayer)("a device login", (it) => {
     Effect.gen(function* () {
       const { refusal, intervalSeconds } = yield* started
       expect(intervalSeconds).toBe(5)
+      const other = yield* started
       expect(yield* refusal).toMatchObject({ code: "authorization_pending", retry_after_seconds: 5 })
+      // Polls of one login do not count for another one.
+      expect(yield* other.refusal).toMatchObject({ code: "authorization_pending" })
       yield* TestClock.adjust("5 seconds")
       expect(yield* refusal).toMatchObject({ code: "authorization_pending", retry_after_seconds: 5 })
       yield* TestClock.adjust("4999 millis")
@@ -97,8 +100,9 @@ layer(storesLayer)("a device login", (it) => {
   it.effect("accepts one decision only", () =>
     Effect.gen(function* () {
       const org = yield* makeOrg
-      const login = yield* started
+      const [login, other] = [yield* started, yield* started]
       yield* login.deny
+      expect((yield* other.view).status).toBe("pending")
       expect(yield* login.refusal).toEqual(code("device_code_denied"))
       expect(yield* Effect.flip(login.approve(org))).toEqual(code("device_authorization_settled"))
       // The key of a login that was collected is revoked as a key, and not by denying the login.

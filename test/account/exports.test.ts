@@ -9,7 +9,7 @@ import { capabilities, exportContents } from "@svc/cluster/capabilities/Capabili
 import { CardQueries } from "@svc/cluster/card/CardQueries"
 import { Writes } from "@svc/cluster/store/Database"
 import { Vault } from "@svc/cluster/vault/Vault"
-import { makeUuidV7, toPublic } from "@svc/domain/Ids"
+import { fromPublic, makeUuidV7, toPublic } from "@svc/domain/Ids"
 import type { IdentityId } from "@svc/domain/IdentityRef"
 import { maxLimit } from "@svc/domain/Paging"
 import type { Message } from "@svc/domain/mail/Message"
@@ -211,6 +211,7 @@ layer(actors())("an export", (it) => {
       const kept = yield* waitUntil(remaining, ({ entries }) => entries.length < 3, 0)
       expect([whole, own]).not.toContain(kept.value.entries[0]!.id)
       expect(kept.value.entries.map(({ id }) => id)).toEqual([other])
+      expect(Object.keys(yield* archive(org, null, other))).toContain("identities.jsonl")
     }),
   )
 
@@ -276,6 +277,30 @@ layer(actors())("an export", (it) => {
       expect(yield* owner.collect).toBe(false)
       const files = yield* archive(org, null, yield* exported(org))
       expect(lines(files["messages.jsonl"])).toHaveLength(1)
+      expect(yield* statusOf(id)).toBe("failed")
+    }),
+  )
+
+  it.effect("is overdue from when it was requested until it is collected or expires", () =>
+    Effect.gen(function* () {
+      const [org, sql] = [yield* makeOrg, yield* Writes]
+      const id = yield* queued(org)
+      const [times] = yield* sql<{ from: Date; to: Date }>`
+        update export set created_at = date_trunc('second', created_at), expires_at = date_trunc('second', expires_at)
+        where id = ${id} returning created_at as "from", expires_at as "to"`
+      const overdue = (at: Date, later: number) =>
+        Effect.map(ExportSource.source.overdue(sql, new Date(at.getTime() + later), 1_000), (orgs) =>
+          orgs.includes(org),
+        )
+      const { from, to } = times!
+      expect(yield* Effect.all([overdue(from, -1), overdue(from, 0), overdue(to, -1), overdue(to, 0)])).toEqual([
+        false,
+        true,
+        true,
+        false,
+      ])
+      yield* sql`update export set status = 'ready' where id = ${id}`
+      expect(yield* overdue(from, 0)).toBe(false)
     }),
   )
 
@@ -289,6 +314,10 @@ layer(actors())("an export", (it) => {
       const { entries } = yield* (yield* Exports).list(org, null, { limit: 10 })
       expect(entries.map(({ id }) => id)).toEqual([...made.slice(0, 5), own])
       expect(yield* rows((sql) => sql`select 1 from export where org_id = ${org}`)).toHaveLength(6)
+      // A repeated request replaces none.
+      const repeated = { export_id: fromPublic("exp_", made[0]!)!, identity_id: null, handle: null }
+      yield* ask((yield* Orgs).of(org).Export(repeated))
+      expect((yield* (yield* Exports).list(org, null, { limit: 10 })).entries).toEqual(entries)
     }),
   )
 

@@ -320,6 +320,7 @@ layer(storesLayer)("sign-up", (it) => {
   it.effect("blocks the console from the date of new Terms until they are accepted", () =>
     Effect.gen(function* () {
       const { org } = yield* consume(yield* requested(newEmail()))
+      const { org: other } = yield* consume(yield* requested(newEmail()))
       const day = new Date((yield* Clock.currentTimeMillis) + 86_400_000)
       const accounts = yield* deployment({ tosVersion: "2", tosEffectiveAt: day })
       expect(yield* accounts.terms(org)).toMatchObject({ accepted_version: "1", current_version: "2", gated: false })
@@ -334,6 +335,8 @@ layer(storesLayer)("sign-up", (it) => {
           select version from terms_acceptance where org_id = ${org.id} order by accepted_at`,
       )
       expect(history.map(({ version }) => version)).toEqual(["1", "2"])
+      const version = rows((sql) => sql`select tos_version from org where id = ${other.id}`)
+      expect(yield* version).toEqual([{ tos_version: "1" }])
     }),
   )
 })
