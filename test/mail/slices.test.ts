@@ -1,6 +1,8 @@
 /** Very large bodies, which are stored in slices before their message. */
 import { storeAhead } from "@svc/cluster/mail/MessageContent"
 import { Reads, Writes } from "@svc/cluster/store/Database"
+import type { IncomingMail } from "@svc/mail-gateway/mail/Reception"
+import { SystemMail } from "@svc/mail-gateway/mail/SystemMail"
 import { expect, layer } from "@effect/vitest"
 import { Effect } from "effect"
 import { storesLayer } from "../harness/Stores.ts"
@@ -72,6 +74,28 @@ layer(storesLayer, { timeout: "60 seconds" })("A very large body", (it) => {
       yield* sql`drop function lose`
       expect(yield* stored(second)).toEqual([])
       expect(yield* slices).toEqual([])
+    }),
+  )
+
+  it.effect("for the operator is stored completely or not at all, and slices of other messages stay", () =>
+    Effect.gen(function* () {
+      const sql = yield* Writes
+      const { store } = yield* Effect.provide(SystemMail, SystemMail.layer)
+      const pieces = [raw.subarray(0, 1_000_000), raw.subarray(1_000_000)]
+      const mail = { raw: pieces, parsed: { subject: "large" }, envelopeFrom: "", sha256: new Uint8Array(32) }
+      const kept = Effect.flatMap(Reads, (sql) => sql<{ raw: Uint8Array }>`select raw from system_mail`)
+      // The database has lost a slice, as after a crash.
+      yield* sql`create function lose() returns trigger language plpgsql as $$ begin return null; end $$`
+      yield* sql`create trigger lost before insert on message_slice for each row when (new.n = 1) execute function lose()`
+      expect(yield* Effect.flip(store(mail as unknown as IncomingMail))).toMatchObject({ code: "unavailable" })
+      expect(yield* kept).toEqual([])
+      yield* sql`drop trigger lost on message_slice`
+      const before = yield* slices
+      expect(before.length).toBeGreaterThan(0)
+      yield* store(mail as unknown as IncomingMail)
+      const [found, ...others] = yield* kept
+      expect([Buffer.compare(found!.raw, raw), others]).toEqual([0, []])
+      expect(yield* slices).toEqual(before)
     }),
   )
 })

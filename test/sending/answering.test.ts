@@ -61,6 +61,7 @@ describe("a reply", () => {
     // A reply to an own message continues it.
     const sent = { direction: "outbound", from: person(own), to: [person(bob)], cc: [person(eve)] } as const
     expect(answer(sent, true)).toMatchObject({ to: [bob], cc: [eve] })
+    expect(derive(message(sent), { text: "Yes.", to: ["zoe@example.org"], reply_all: true }, own).cc).toEqual([eve])
     expect(answer({ from: null }).to).toEqual([])
   })
 

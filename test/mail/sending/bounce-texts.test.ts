@@ -5,8 +5,16 @@ import { read } from "@svc/mail-gateway/mail/sending/BounceReport"
 import { describe, expect, it } from "vitest"
 
 const reported = (fields: ReadonlyArray<string>, ...text: ReadonlyArray<string>) => {
+  const has = (name: string) => fields.some((field) => field.startsWith(`${name}:`))
   const raw = Buffer.from(
-    ["From: MAILER-DAEMON@mx.example.org", "Subject: failure notice", ...fields, "", ...text, ""].join("\r\n"),
+    [
+      ...(has("From") ? [] : ["From: MAILER-DAEMON@mx.example.org"]),
+      ...(has("Subject") ? [] : ["Subject: failure notice"]),
+      ...fields,
+      "",
+      ...text,
+      "",
+    ].join("\r\n"),
   )
   const parsed = parse(raw)
   return read(raw, index(raw), parsed.subject, parsed.text)
@@ -61,5 +69,77 @@ describe("The text of a bounce", () => {
     }
     expect(imitated()).toMatchObject([{ status: "5.1.1" }])
     expect(imitated("Auto-Submitted: auto-replied")).toEqual([])
+  })
+
+  it("counts if a mail server or X-Failed-Recipients says so, and only for a failure", () => {
+    const grace = "From: Grace <grace@example.org>"
+    const failed = "X-Failed-Recipients: alan@example.org"
+    const hello = "Subject: hello"
+    const text = "550 5.1.1 No such user"
+    expect(reported([grace], text)).toEqual([])
+    expect(reported([grace, hello, failed], text)).toMatchObject([{ addresses: ["alan@example.org"], hard: true }])
+    expect(reported([hello], text)).toEqual([])
+    expect(reported([hello], "Delivery failed:", text)).toHaveLength(1)
+    // The server tries again, whatever the subject says.
+    expect(reported([], text, "The server will keep trying.")).toEqual([])
+  })
+
+  it("ends before the returned message, and may name addresses in capitals and reasons without a code", () => {
+    const returned = ["Received: from x.example", "<victim@example.org>:", "550 5.1.1 No such user"]
+    expect(reported([], "<Grace@Example.org>:", "User unknown", ...returned)).toEqual([
+      { addresses: ["grace@example.org"], status: null, diagnostic: "User unknown", hard: false },
+    ])
+  })
+
+  it("names at most 100 recipients, each with at most 200 addresses", () => {
+    const named = (count: number) => Array.from({ length: count }, (_, n) => `<a${n}@x.example>:`)
+    expect(reported([], ...named(100))).toHaveLength(100)
+    expect(reported([], ...named(101))).toHaveLength(100)
+    const [first] = reported([], "<first@x.example>:", `to ${named(200).join(" ")}`)
+    expect(first!.addresses).toHaveLength(200)
+  })
+})
+
+describe("The fields of a report", () => {
+  const report = (...blocks: ReadonlyArray<ReadonlyArray<string>>) =>
+    reported(
+      ["Content-Type: multipart/report; report-type=delivery-status; boundary=b"],
+      "--b",
+      "Content-Type: message/delivery-status",
+      "",
+      "Reporting-MTA: dns; x.example",
+      "",
+      ...blocks.flatMap((block) => [...block, ""]),
+      "--b--",
+    )
+  const named = (n: number) => [`Final-Recipient: rfc822; a${n}@x.example`, "Action: failed", "Status: 5.1.1"]
+
+  it("may name the original recipient only, and count for a failure only", () => {
+    const original = ["Original-Recipient: rfc822; grace@example.org", "Status: 5.1.1"]
+    expect(report(original)).toMatchObject([{ addresses: ["grace@example.org"], hard: true }])
+    expect(report(["Final-Recipient: rfc822; a@x.example", "Status: 2.1.5"], named(1))).toMatchObject([
+      { addresses: ["a1@x.example"] },
+    ])
+  })
+
+  it("count for at most 100 recipients", () => {
+    expect(report(...Array.from({ length: 101 }, (_, n) => named(n)))).toHaveLength(100)
+  })
+
+  it("do not count in a report about something else", () => {
+    const about = (type: string) =>
+      reported(
+        ["Content-Type: multipart/report; boundary=b"],
+        "--b",
+        "",
+        "550 5.1.1 No such user",
+        "--b",
+        `Content-Type: ${type}`,
+        "",
+        "x",
+        "--b--",
+      )
+    expect(about("text/plain")).toHaveLength(1)
+    expect(about("message/feedback-report")).toEqual([])
   })
 })
