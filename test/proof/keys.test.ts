@@ -124,6 +124,18 @@ describe("rotation", () => {
     expect(JSON.stringify((await ask("GET", "/signing-keys", session)).body)).not.toContain(former.kid)
   })
 
+  it("leaves the ten latest of the former keys in the public documents", async () => {
+    const { handle: own } = await makeIdentity(service.base, session)
+    const listed = async () => (await published("jwks.json", own)).body.keys.map(({ kid }: JWK) => kid)
+    const kids = await listed()
+    while (kids.length < 13) {
+      await call(service.base, "POST", `/api/identities/${own}/signing-key/rotate`, { token: session })
+      kids.push((await listed()).at(-1))
+    }
+    expect(await listed()).toEqual(kids.slice(-11))
+    expect((await published("did.json", own)).body.authentication.join()).toContain(kids.at(-1))
+  })
+
   it("rejects an Identity Key", async () => {
     expect((await ask("POST", "/signing-key/rotate", key)).body.code).toBe("admin_required")
   })

@@ -43,6 +43,9 @@ const farewell = Effect.fnUntraced(function* ({ sql, identity, at }: Write, { bo
   return JSON.stringify(yield* signDirectory(book, identity.handle, key, at.getTime(), seconds))
 })
 
+/** Maximum number of rotated keys that stay published, because anybody may read the documents that contain them. */
+const formerAtMost = 10
+
 /** Replaces the pair. The former one loses its private key, and stays published. */
 const rotate = Effect.fnUntraced(function* (write: Write, signer: Signer) {
   const { sql, identity, at } = write
@@ -60,8 +63,10 @@ const rotate = Effect.fnUntraced(function* (write: Write, signer: Signer) {
     ),
     replaced as (select max(kid) as kid, count(*) from former),
     forgotten as (
-      delete from signing_key where identity_id = ${identity.id} and published_until <= ${at}::timestamptz
-        and exists (select from fence)
+      delete from signing_key where identity_id = ${identity.id} and exists (select from fence)
+        and (published_until <= ${at}::timestamptz or kid in (
+          select kid from signing_key where identity_id = ${identity.id} and retired_at is not null
+          order by retired_at desc offset ${formerAtMost - 1}))
     ),
     unsigned as (
       update card set signature = null where identity_id = ${identity.id} and exists (select from fence)
