@@ -26,10 +26,10 @@ export const account = {
     export_piece: {
       erased: {
         inBatches: (sql, id, limit) => sql`
-          with gone as (delete from export_piece p using export e where e.id = p.export_id and e.identity_id = ${id}
-            and (p.export_id, p.member, p.number) in (
-              select q.export_id, q.member, q.number from export_piece q join export f on f.id = q.export_id
-              where f.identity_id = ${id} limit ${limit})
+          with gone as (
+            delete from export_piece where (export_id, member, number) in (
+              select p.export_id, p.member, p.number from export_piece p join export e on e.id = p.export_id
+              where e.identity_id = ${id} limit ${limit})
             returning 1)
           select count(*)::int as n from gone`,
       },
