@@ -36,6 +36,8 @@ const holder: Credential = { kind: "session", credentialId: accountHolder.creden
 /** An Identity, and the ends that a write may have to wait for. */
 const prepared = Effect.gen(function* () {
   const [sql, org, handle] = [yield* Writes, yield* makeOrg, newHandle("ends")]
+  // Another Identity of the account, which stays as it is.
+  yield* makeIdentity(org, newHandle("beside"))
   const id = (yield* makeIdentity(org, handle)).id as IdentityId
   const subject = { id, orgId: org, handle, canonical: handle } as never
   const ends = {
@@ -132,6 +134,7 @@ layer(world, { timeout: "60 seconds" })("After the end that it waited for", (it)
       expect(yield* afterwards(narrowed, Effect.flip(issue(app)))).toMatchObject({ code: "unauthenticated" })
       yield* sql`update client_grant set scopes = '{proof:token}' where id = ${grant}`
       expect(yield* afterwards(revoked, Effect.flip(issue(app)))).toMatchObject({ code: "unauthenticated" })
+      expect(yield* rows((sql) => sql`select 1 from audit where org_id = ${org}`)).toHaveLength(1)
       // The card is signed by its first reader.
       const cards = yield* CardQueries
       const signatures = rows((sql) => sql`select signature from card where identity_id = ${id}`)

@@ -50,6 +50,13 @@ describe("An authorization request", () => {
     expect([app(more), site(more)]).toEqual(["Unusable", "Unusable"])
   })
 
+  it("with a redirect address on this service is only shown to the user, even if it is registered", () => {
+    const own = "https://ada.tunnel.example.org/"
+    const ours = { ...client, redirects: [redirect, own] }
+    const query = queryWith({ redirect_uri: own, scope: "openid" })
+    expect([judge(book, ours, query)._tag, judgeSignIn(book, ours, query)._tag]).toEqual(["Unusable", "Unusable"])
+  })
+
   it.each<[string, More, string]>([
     ["repeats a parameter", { prompt: ["login", "login"] }, "invalid_request"],
     ["has a request object", { request: "x" }, "request_not_supported"],

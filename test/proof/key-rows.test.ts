@@ -96,9 +96,9 @@ layer(actors(), { timeout: "60 seconds" })("A registered key", (it) => {
       expect(yield* kids).toContain("a")
       const left = yield* rows(
         (sql) => sql`
-        select kid, name, registered_by from signing_key where identity_id = ${id} and origin = 'agent'`,
+        select kid, name, registered_by, created_at from signing_key where identity_id = ${id} and origin = 'agent'`,
       )
-      expect(left).toEqual([{ kid: "a", name: "again", registered_by: null }])
+      expect(left).toEqual([{ kid: "a", name: "again", registered_by: null, created_at: new Date(now + 60_000) }])
       expect(yield* eventsOf("signing_key.added")).toEqual([
         { kid: "a", name: "first" },
         { kid: "b", name: null },

@@ -29,13 +29,13 @@ const prepared = Effect.gen(function* () {
     ),
     (events) => events.map(({ audience }) => audience),
   )
-  return { sql, tokens, id, subject, refused, told }
+  return { sql, tokens, org, id, subject, refused, told }
 })
 
 layer(actors(), { timeout: "60 seconds" })("A refused token", (it) => {
   it.effect("raises an Event once an hour for an audience, and ten an hour for an Identity", () =>
     Effect.gen(function* () {
-      const { sql, id, refused, told } = yield* prepared
+      const { sql, org, id, refused, told } = yield* prepared
       const names = Array.from({ length: 12 }, (_, n) => `a${n}`)
       for (const audience of ["a0", ...names]) yield* refused(audience)
       expect(yield* told).toEqual(names.slice(0, 10))
@@ -44,6 +44,7 @@ layer(actors(), { timeout: "60 seconds" })("A refused token", (it) => {
         where identity_id = ${id} and data ->> 'audience' in ('a0', 'a1')`
       for (const audience of ["a9", "a0", "a0", "a11", "a1"]) yield* refused(audience)
       expect(yield* told).toEqual([...names.slice(0, 10), "a0", "a11"])
+      expect(yield* rows((sql) => sql`select 1 from audit where org_id = ${org}`)).toEqual([])
     }),
   )
 })
