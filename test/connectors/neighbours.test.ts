@@ -63,7 +63,7 @@ layer(watched, { timeout: "90 seconds" })("The rows of another Connector", (it) 
       yield* Effect.flip(post(stopped, "late"))
       for (const [token, account] of tokens) server.tokens.set(token, account)
       const sql = yield* Writes
-      yield* sql`update connector_revocation set due_at = due_at + interval '1000 days'`
+      yield* sql`update connector_revocation set due_at = due_at + interval '1000 days', disclosure = 'kept'`
       yield* sql`update connector_sent set post = null where identity_id = ${paused.id}`
       yield* waitUntil(rowOf(stopped.id), (row) => row?.status === "stopped", 0)
       const others = Effect.all([stored(paused.id), stored(stopped.id)])
