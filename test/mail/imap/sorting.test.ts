@@ -51,5 +51,9 @@ it("SEARCH compares the day in the Date field as written, without its time and z
   expect(await found("SENTSINCE 3-May-2022 SENTBEFORE 5-May-2022")).toBe("* SEARCH 1 2")
   // A message without the field was sent on the day of its arrival.
   expect(await found("SENTSINCE 5-May-2022")).toBe("* SEARCH 3")
+  // SORT and THREAD return the messages that were searched for, and no others.
+  expect((await client.say("SORT (REVERSE DATE) UTF-8 2:3")).untagged[0]).toBe("* SORT 3 2")
+  const [thread] = (await client.say("THREAD REFERENCES UTF-8 2:3")).untagged
+  expect(thread!.match(/\d+/g)).toEqual(["2", "3"])
   client.close()
 })
