@@ -68,7 +68,7 @@ const parses = (text: string) => {
 }
 
 /** Returns the changes inside functions. Code outside of functions runs when the module is loaded, so it cannot be changed later. */
-export const changesOf = (source: string): ReadonlyArray<Change> => {
+export const changesOf = (source: string, lang: "ts" | "tsx" = "ts"): ReadonlyArray<Change> => {
   const changes: Array<Change> = []
   const text = ({ start, end }: Node) => source.slice(start, end)
   const add = (node: Node, what: string, replacement: Change["replacement"], at = node.start) =>
@@ -166,7 +166,7 @@ export const changesOf = (source: string): ReadonlyArray<Change> => {
       visit(child, node, within, node.type === "ChainExpression" || continues)
     }
   }
-  visit(parseAst(source, { lang: "ts" }).body, undefined, 0, false)
+  visit(parseAst(source, { lang }).body, undefined, 0, false)
   return changes
 }
 

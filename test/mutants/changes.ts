@@ -80,7 +80,9 @@ interface Made {
 const made: Array<Made> = []
 const texts = new Map(sources.map((file) => [file, readFileSync(path.join(root, file), "utf8")]))
 const isChosen = ({ what }: Change) => !onlySql || what.startsWith('without "')
-let open = new Map([...texts].map(([file, text]) => [file, changesOf(text).filter(isChosen)]))
+let open = new Map(
+  [...texts].map(([file, text]) => [file, changesOf(text, file.endsWith(".tsx") ? "tsx" : "ts").filter(isChosen)]),
+)
 while (open.size > 0) {
   const later: typeof open = new Map()
   for (const [file, text] of texts) {
