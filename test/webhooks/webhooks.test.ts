@@ -177,6 +177,7 @@ describe("the API of an Identity's Webhooks and keys", () => {
   const deliveries = (id: string) => log(handle, id)
 
   it("returns a Webhook, changes it under conditions, and removes it with its log", async () => {
+    const other = await hook("http://127.0.0.1:9/other")
     const { id } = await hook("http://127.0.0.1:9/")
     const read = await at("GET", `/webhooks/${id}`)
     expect(read.body).not.toHaveProperty("signing_secret")
@@ -192,6 +193,8 @@ describe("the API of an Identity's Webhooks and keys", () => {
     expect((await at("DELETE", `/webhooks/${id}`, undefined, { "if-match": '"v2"' })).status).toBe(412)
     expect((await at("DELETE", `/webhooks/${id}`)).status).toBe(204)
     expect((await at("GET", `/webhooks/${id}`)).status).toBe(404)
+    expect((await at("GET", `/webhooks/${other.id}`)).body.url).toBe("http://127.0.0.1:9/other")
+    expect((await at("POST", `/webhooks/${id}/test`)).status).toBe(404)
     expect((await at("GET", `/webhooks/${id}/deliveries`)).status).toBe(404)
     expect((await at("DELETE", `/webhooks/${id}`)).status).toBe(404)
   })
