@@ -102,6 +102,17 @@ export const heldCalls = () => {
   }
 }
 
+/** The body of an error response. */
+export const problem = (status: number, more: object = {}) => ({
+  code: "invalid_request",
+  status,
+  title: "t",
+  detail: "no",
+  agent_hint: "fix_call",
+  instance: "req_1",
+  ...more,
+})
+
 /** Storage whose keys are its own properties, as in a browser. */
 export class Entries {
   [key: string]: unknown
@@ -198,6 +209,25 @@ export class Drawn {
   }
 }
 
+/** Stubs the address and the history of a browser, and returns the entries that were made: `push /identities`. */
+export const browserAt = async (path: string) => {
+  const entries: Array<string> = []
+  const at = (target: string) => {
+    const { pathname, search } = new URL(target, "http://localhost")
+    vi.stubGlobal("location", { pathname, search, origin: "http://localhost" })
+  }
+  const to = (how: string) => (_: unknown, _title: string, target?: string) => {
+    if (target === undefined) return
+    at(target)
+    entries.push(`${how} ${target.slice("/console".length)}`)
+  }
+  at(`/console${path}`)
+  vi.stubGlobal("history", { state: { key: "here" }, pushState: to("push"), replaceState: to("replace") })
+  const [start, search] = path.split("?") as [string, string?]
+  ;(await source("router/Router.ts")).place.value = { path: start, search: search === undefined ? "" : `?${search}` }
+  return entries as ReadonlyArray<string>
+}
+
 /** Sizes never change without a browser. */
 class Observer {
   observe() {}
@@ -224,13 +254,38 @@ export const drawn = async <P extends object>(component: (props: P) => unknown, 
     act(() => render(h(QueryClientProvider, { client, children: child }), top as never))
   left.add(() => draw(null))
   await draw(h(component as never, props))
+  const fire = (element: Drawn | undefined, type: string, members?: object) => {
+    let prevented = false
+    return act(() => {
+      prevented = element!.fire(type, members)
+    }).then(() => prevented)
+  }
+  const controls = () => ["input", "textarea", "select"].flatMap((name) => top.all(name))
+  /** The last control with this label. The controls of a dialog come last. */
+  const field = (label: string): Drawn | undefined => {
+    const found = top.all("label").findLast(({ textContent }) => textContent.replace(" (optional)", "") === label)
+    return found?.all("input")[0] ?? controls().find(({ attributes }) => attributes["id"] === found?.attributes["for"])
+  }
+  /** The last button with this name. */
+  const button = (name: string): Drawn | undefined =>
+    top.all("button").findLast(({ attributes, textContent }) => (attributes["aria-label"] ?? textContent) === name)
   return {
     top,
-    fire: (element: Drawn | undefined, type: string, members?: object) => {
-      let prevented = false
-      return act(() => {
-        prevented = element!.fire(type, members)
-      }).then(() => prevented)
+    fire,
+    field,
+    button,
+    press: (name: string) => fire(button(name), "click"),
+    /** Types a text, or chooses an option. */
+    enter: (label: string, value: string) => {
+      const control = field(label)
+      return fire(control, control?.localName === "select" ? "change" : "input", { currentTarget: { value } })
+    },
+    check: (label: string, checked: boolean) => fire(field(label), "change", { currentTarget: { checked } }),
+    submit: () => fire(top.all("form").at(-1), "submit"),
+    /** What a list of facts says. */
+    facts: () => {
+      const values = top.all("dd").map(({ textContent }) => textContent)
+      return Object.fromEntries(top.all("dt").map(({ textContent }, index) => [textContent, values[index]]))
     },
     draw: (next: P) => draw(h(component as never, next)),
     leave: () => draw(null),

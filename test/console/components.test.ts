@@ -1,7 +1,7 @@
 /** Components whose state a browser test would pass by: the second letter, the value at the end, a second press. */
 import { act } from "preact/test-utils"
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest"
-import { type Drawn, drawn, Entries, eventually, heldCalls, leaveAll, source } from "./Modules.ts"
+import { type Drawn, drawn, Entries, eventually, heldCalls, leaveAll, problem, source } from "./Modules.ts"
 
 const { Chart } = await source("charts/Chart.tsx")
 const { Button } = await source("ui/Button.tsx")
@@ -14,14 +14,6 @@ const { default: ProfilePage } = await source("card/ProfilePage.tsx")
 const { default: Help } = await source("shell/palette/Help.tsx")
 const { letters } = await source("shell/Overlays.ts")
 
-const problem = {
-  code: "invalid_request",
-  status: 422,
-  title: "t",
-  detail: "no",
-  agent_hint: "fix_call",
-  instance: "req_1",
-}
 const { place } = await source("router/Router.ts")
 
 let calls: ReturnType<typeof heldCalls>
@@ -263,19 +255,12 @@ describe("The profile of an agent", () => {
     vi.stubGlobal("location", { pathname: "/console/identities/ada/profile", search: "" })
     client.setQueryData(["GET /api/identities/:handle", params], { handle: "ada", status: "ready" })
     client.setQueryData(["GET /api/identities/:handle/card", params], card)
-    const { top, fire, leave } = await drawn(ProfilePage, { handle: "ada" })
-    const field = (label: string) => {
-      const found = top.all("label").find(({ textContent }) => textContent.startsWith(label))
-      return [...top.all("input"), ...top.all("textarea")].find(
-        ({ attributes }) => attributes["id"] === found!.attributes["for"],
-      )!
-    }
-    const enter = (label: string, value: string) => fire(field(label), "input", { currentTarget: { value } })
+    const { top, enter, submit, leave } = await drawn(ProfilePage, { handle: "ada" })
     const saved = async () => {
-      await fire(top.all("form")[0], "submit")
+      await submit()
       return calls.next()
     }
-    return { top, enter, saved, leave, fire }
+    return { top, enter, saved, leave }
   }
 
   it("is saved with the members that the form does not show", async () => {
@@ -287,15 +272,15 @@ describe("The profile of an agent", () => {
   })
 
   it.each([
-    ["Documentation", { documentation_url: null }],
-    ["Icon", { icon_url: null }],
+    ["Documentation URL", { documentation_url: null }],
+    ["Icon URL", { icon_url: null }],
     ["Operator", { provider: { organization: "", url: card.provider.url } }],
     ["Operator website", { provider: { organization: "Org", url: "" } }],
-    ["Operator, Operator website", { provider: null }],
-    ["Tags", { skills: [{ ...card.skills[0]!, tags: [] }] }],
+    ["Operator + Operator website", { provider: null }],
+    ["Tags, separated by commas", { skills: [{ ...card.skills[0]!, tags: [] }] }],
   ])("has nothing where the form is empty: %s", async (labels, change) => {
     const { enter, saved, leave } = await opened()
-    for (const label of labels.split(", ")) await enter(label, "  ")
+    for (const label of labels.split(" + ")) await enter(label, "  ")
     const { card: _, updated_at: __, ...own } = card
     expect((await saved()).body).toEqual({ ...own, ...change })
     await leave()
@@ -307,7 +292,7 @@ describe("The profile of an agent", () => {
     const others = ["/provider/organization", "/provider/url", "/skills/0/id", "/skills/0/name", "/skills/0/tags"]
     const errors = [...pointers, ...others].map((path) => ({ path, message: `wrong ${path}` }))
     const request = await saved()
-    await act(async () => request.answer(422, { ...problem, errors }))
+    await act(async () => request.answer(422, problem(422, { errors })))
     await eventually(() => expect(top.all({ class: "wrong" }).length).toBe(errors.length))
     const wrong = top.all({ class: "wrong" }).map((one) => {
       const label = one.parentNode!.all("label")[0]!.textContent.replace(/ \(.*/, "")

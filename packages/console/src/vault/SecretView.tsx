@@ -155,7 +155,8 @@ export const SecretView = ({ of, identity, onReplace, onClose }: SecretViewProps
   }
   return (
     <Dialog title={of.name} onClose={onClose} wide>
-      <Value of={place} />
+      {/* A restored version does not show the value of the former one. */}
+      <Value key={of.version} of={place} />
       <Facts
         facts={[
           of.description !== null && [say("description"), <bdi>{of.description}</bdi>],

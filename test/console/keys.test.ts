@@ -1,0 +1,300 @@
+/** Keys, connected apps and terminals, without a browser: what is requested, and which one is changed or revoked. */
+import { capabilities } from "@svc/domain/account/Scope"
+import { act } from "preact/test-utils"
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest"
+import { browserAt, drawn, Entries, eventually, heldCalls, leaveAll, problem, source } from "./Modules.ts"
+
+const { NewKey, Replacing } = await source("keys/NewKey.tsx")
+const { ConnectedApps } = await source("keys/ConnectedApps.tsx")
+const { default: KeysPage } = await source("keys/KeysPage.tsx")
+const { default: DevicesPage } = await source("keys/DevicesPage.tsx")
+const { client } = await source("client/Queries.ts")
+const { identitiesInput } = await source("shell/Identities.ts")
+const { state } = await source("client/Session.ts")
+
+let calls: ReturnType<typeof heldCalls>
+beforeEach(async () => {
+  calls = heldCalls()
+  vi.stubGlobal("localStorage", new Entries())
+  await browserAt("/keys")
+  const identities = ["ada", "bob"].map((handle) => ({ id: `id_${handle}`, handle, status: "ready" }))
+  client.setQueryData(["GET /api/identities", identitiesInput], { identities, next_cursor: null })
+})
+afterEach(async () => {
+  await leaveAll()
+  state.value = { is: "unknown" }
+  client.clear()
+  vi.unstubAllGlobals()
+})
+const answered = async (status: number, body?: object) => {
+  const request = await calls.next()
+  await act(async () => request.answer(status, body))
+  return request
+}
+
+describe("A new key", () => {
+  const opened = async () => {
+    const onClose = vi.fn()
+    return { onClose, ...(await drawn(NewKey, { handles: ["ada", "bob"], onClose })) }
+  }
+
+  it("has every right, for 90 days and from everywhere, unless a person limits it", async () => {
+    const { enter, submit } = await opened()
+    await enter("Name", "laptop")
+    await submit()
+    const { method, url, body } = await calls.next()
+    expect([method, url, body]).toEqual(["POST", "/api/keys", { name: "laptop", expires_in_days: 90 }])
+  })
+
+  it("is created for the chosen Identity with the chosen scopes, networks and expiration", async () => {
+    const { enter, check, submit, button, top } = await opened()
+    await enter("Name", "agent")
+    await enter("Access to", "bob")
+    await enter("Permissions", "choose")
+    const offered = top.all({ class: "mono" }).map(({ textContent }) => textContent)
+    for (const name of offered) await check(name, false)
+    expect(top.all({ class: "wrong" }).length).toBe(1)
+    await submit()
+    expect(calls.waiting()).toBe(0)
+    await check("mail:send", true)
+    await check("mail:read", true)
+    await check("mail:send", false)
+    await check("card:read", true)
+    expect(top.all({ class: "wrong" }).length).toBe(0)
+    await enter("Expiration", "7")
+    await enter("Allowed IP addresses", " 192.0.2.0/24,\n2001:db8::/32 ")
+    await submit()
+    const request = await answered(201, { key: "svc_agent_secret" })
+    expect([request.url, request.body]).toEqual([
+      "/api/identities/bob/keys",
+      {
+        name: "agent",
+        scopes: ["mail:read", "card:read"],
+        expires_in_days: 7,
+        networks: ["192.0.2.0/24", "2001:db8::/32"],
+      },
+    ])
+    await eventually(() => expect(button("I have stored it")).toBeDefined())
+    expect(top.textContent).not.toContain("svc_agent_secret")
+  })
+
+  it("that may only read has every scope that reads, and no end if a person chooses that", async () => {
+    const { enter, submit } = await opened()
+    await enter("Name", "reader")
+    await enter("Permissions", "read")
+    await enter("Expiration", "")
+    await submit()
+    const { body } = await calls.next()
+    expect(body.scopes.toSorted()).toEqual(capabilities.map((name) => `${name}:read`).toSorted())
+    expect(Object.keys(body)).toEqual(["name", "scopes"])
+  })
+
+  it("shows each error of the service at its field", async () => {
+    const { top, submit } = await opened()
+    await submit()
+    const pointers = ["/name", "/scopes/0", "/expires_in_days", "/networks/1"]
+    await answered(422, problem(422, { errors: pointers.map((path) => ({ path, message: path })) }))
+    await eventually(() => expect(top.all({ class: "wrong" }).length).toBe(4))
+    const wrong = top
+      .all({ class: "wrong" })
+      .map(({ parentNode, textContent }) => [parentNode!.all("label")[0]!.textContent, textContent])
+    expect(wrong).toEqual([
+      ["Name", "/name"],
+      ["Permissions", "/scopes/0"],
+      ["Expiration", "/expires_in_days"],
+      ["Allowed IP addresses (optional)", "/networks/1"],
+    ])
+  })
+})
+
+it("A rotated key stays valid for a day, or for as long as a person chooses, and is then shown once", async () => {
+  const onClose = vi.fn()
+  const { top, enter, submit, press, fire } = await drawn(Replacing, { of: { id: "key_2", name: "laptop" }, onClose })
+  await submit()
+  const first = await answered(422, problem(422))
+  expect([first.url, first.body]).toEqual(["/api/keys/key_2/rotate", { overlap_seconds: 86_400 }])
+  await eventually(() => expect(top.all({ role: "alert" }).length).toBe(1))
+  await enter("Old key", "0")
+  await submit()
+  expect((await answered(200, { key: "svc_admin_secret" })).body).toEqual({ overlap_seconds: 0 })
+  await eventually(() => expect(top.textContent).toContain("svc_admin_•"))
+  // Nothing but its button closes the dialog with the new key.
+  await fire(top.all("dialog")[0], "cancel")
+  await fire(top.all("dialog")[0], "click")
+  expect([onClose.mock.calls.length, top.all({ "aria-label": "Close" }).length]).toEqual([0, 0])
+  await press("I have stored it")
+  expect(onClose).toHaveBeenCalledTimes(1)
+})
+
+it("Revoking a key of several asks for this one by its name, revokes it, and reads the list again", async () => {
+  const key = (id: string, more: object) => ({
+    id,
+    name: id,
+    identity_id: null,
+    token_prefix: id,
+    scopes: ["*"],
+    networks: null,
+    created_at: "2026-11-01T00:00:00Z",
+    expires_at: null,
+    last_used_at: null,
+    last_used_address: null,
+    replaced_by: null,
+    ...more,
+  })
+  const ofBob = { scope: "identity", identity_id: "id_bob" }
+  const keys = [key("one", { scope: "org" }), key("two", { scope: "org" }), key("bob", ofBob), key("own", ofBob)]
+  const { top, press } = await drawn(KeysPage, {})
+  for (const _ of [1, 2]) {
+    const { url, answer } = await calls.next()
+    answer(200, url.startsWith("/api/keys") ? { api_keys: keys, next_cursor: null } : { grants: [], next_cursor: null })
+  }
+  await eventually(() => expect(top.all("table").length).toBe(2))
+  const rows = top.all("table").map((table) => table.all("tr").map((row) => row.all("td")[0]?.textContent))
+  expect(rows).toEqual([
+    [undefined, "one", "two"],
+    [undefined, "@bob", "@bobown"],
+  ])
+  await press("Revoke two")
+  expect(top.all("dialog")[0]!.all("h2")[0]!.textContent).toContain("two")
+  expect(calls.waiting()).toBe(0)
+  await press("Revoke")
+  const request = await answered(204)
+  expect([request.method, request.url]).toEqual(["DELETE", "/api/keys/two"])
+  expect((await calls.next()).url).toMatch(/^\/api\/keys\?/)
+  await eventually(() => expect(top.all("dialog").length).toBe(0))
+  await press("Rotate bob")
+  expect(top.all("dialog")[0]!.all("h2")[0]!.textContent).toContain("bob")
+})
+
+describe("A connected app", () => {
+  const grant = (id: string, more: object = {}) => ({
+    id,
+    client_name: id,
+    redirect_host: `${id}.example`,
+    handles: ["ada"],
+    scopes: ["mail:read", "mail:send"],
+    networks: null,
+    last_used_at: null,
+    last_used_address: null,
+    expires_at: "2027-01-01T00:00:00Z",
+    ...more,
+  })
+  const opened = async () => {
+    const shown = await drawn(ConnectedApps, {})
+    const grants = [grant("one"), grant("two", { handles: null, networks: ["192.0.2.0/24"] })]
+    await answered(200, { grants, next_cursor: null })
+    await eventually(() => expect(shown.top.all("tr").length).toBe(3))
+    return shown
+  }
+
+  it("shows its agents, permissions and networks", async () => {
+    const { top } = await opened()
+    const cells = top.all("tr").map((row) => row.all("td").map(({ textContent }) => textContent))
+    expect(cells.slice(1).map((row) => row.slice(0, 3))).toEqual([
+      ["oneone.example", "@ada", "mail:read mail:send"],
+      ["twotwo.example", "Whole account", "mail:read mail:send192.0.2.0/24"],
+    ])
+  })
+
+  it("gets exactly the agents, scopes and networks that are chosen", async () => {
+    const { press, check, enter, submit, button, top } = await opened()
+    await press("Edit one")
+    const isOff = () => button("Save")!.attributes["disabled"]
+    await check("@ada", false)
+    expect(isOff()).toBe("true")
+    await check("@bob", true)
+    await check("mail:send", false)
+    await check("mail:read", false)
+    expect(isOff()).toBe("true")
+    await check("card:read", true)
+    expect(isOff()).toBeUndefined()
+    await enter("Allowed IP addresses", "198.51.100.0/24 203.0.113.7")
+    await submit()
+    const request = await answered(200, grant("one"))
+    expect([request.method, request.url, request.body]).toEqual([
+      "PATCH",
+      "/api/grants/one",
+      { scopes: ["card:read"], handles: ["bob"], networks: ["198.51.100.0/24", "203.0.113.7"] },
+    ])
+    await answered(200, { grants: [grant("one"), grant("two")], next_cursor: null })
+    await eventually(() => expect(top.all("dialog").length).toBe(0))
+  })
+
+  it("of the whole account stays that, and has no networks if its networks are removed", async () => {
+    const { press, enter, submit } = await opened()
+    await press("Edit two")
+    await enter("Allowed IP addresses", "  ")
+    await submit()
+    expect((await calls.next()).body).toEqual({ scopes: ["mail:read", "mail:send"], handles: null, networks: null })
+  })
+
+  it("loses its access after a question that names it", async () => {
+    const { press, top } = await opened()
+    await press("Revoke one")
+    expect(calls.waiting()).toBe(0)
+    expect(top.all("dialog")[0]!.all("h2")[0]!.textContent).toContain("one")
+    await press("Revoke")
+    const request = await answered(204)
+    expect([request.method, request.url]).toEqual(["DELETE", "/api/grants/one"])
+  })
+})
+
+describe("A terminal", () => {
+  const device = {
+    user_code: "WDJB-MJHT",
+    name: "desk",
+    client: null,
+    created_at: "2026-11-20T08:00:00Z",
+    status: "pending",
+    scopes: ["mail:read", "mail:send"],
+    expires_in_days: 90,
+  }
+  const opened = async (more: object = {}) => {
+    await browserAt("/keys/devices?user_code=WDJB-MJHT")
+    state.value = { is: "in", session: { org: { email: "ada@example.org" } } }
+    client.setQueryData(["GET /api/auth/device/:userCode", { params: { userCode: "WDJB-MJHT" } }], {
+      ...device,
+      ...more,
+    })
+    return drawn(DevicesPage, {})
+  }
+
+  it("gets the scopes that remain chosen, and an earlier end than it requested", async () => {
+    const { press, check, enter, button, facts, top } = await opened()
+    expect(facts()["Account"]).toBe("ada@example.org")
+    const days = top.all("option").map(({ attributes, textContent }) => [attributes["value"], textContent])
+    expect(days).toEqual([
+      ["7", "7 days"],
+      ["30", "30 days"],
+      ["", "90 days"],
+    ])
+    await check("mail:read", false)
+    await check("mail:send", false)
+    expect(button("Approve")!.attributes["disabled"]).toBe("true")
+    await check("mail:read", true)
+    await enter("Expiration", "30")
+    await press("Approve")
+    const request = await calls.next()
+    expect([request.method, request.url, request.body]).toEqual([
+      "POST",
+      "/api/auth/device/WDJB-MJHT/approve",
+      { scopes: ["mail:read"], expires_in_days: 30 },
+    ])
+  })
+
+  it("gets full access only if it requested that, which the page says", async () => {
+    const { press, facts } = await opened({ scopes: ["*"], expires_in_days: null })
+    expect(facts()["Permissions"]).toBe("Full access")
+    await press("Approve")
+    expect((await calls.next()).body).toEqual({})
+  })
+
+  it("is denied without approval, and decided once", async () => {
+    const { press, button, top } = await opened()
+    await press("Deny")
+    expect((await answered(200, {})).url).toBe("/api/auth/device/WDJB-MJHT/deny")
+    await answered(200, { ...device, status: "denied" })
+    await eventually(() => expect(button("Approve")).toBeUndefined())
+    expect(top.all({ class: "note" })[0]!.attributes["data-tone"]).toBe("warn")
+  })
+})

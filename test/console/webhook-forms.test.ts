@@ -1,0 +1,212 @@
+/** Webhooks, without a browser: what is requested, which Webhook is changed, and why a delivery failed. */
+import { act } from "preact/test-utils"
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest"
+import { browserAt, drawn, Entries, eventually, heldCalls, leaveAll, problem, source } from "./Modules.ts"
+
+const { default: NewWebhookPage } = await source("webhooks/NewWebhookPage.tsx")
+const { default: WebhookPage } = await source("webhooks/WebhookPage.tsx")
+const { DeliveryItem, whyOf } = await source("webhooks/DeliveryItem.tsx")
+const { client } = await source("client/Queries.ts")
+const { Toasts } = await source("ui/Toast.tsx")
+
+const at = "/api/identities/ada/webhooks"
+let calls: ReturnType<typeof heldCalls>
+let entries: ReadonlyArray<string>
+beforeEach(async () => {
+  calls = heldCalls()
+  vi.stubGlobal("localStorage", new Entries())
+  entries = await browserAt("/identities/ada/webhooks/wh_1")
+  const identity = { handle: "ada", status: "ready", tunnel: { url: "https://ada.example" } }
+  client.setQueryData(["GET /api/identities/:handle", { params: { handle: "ada" } }], identity)
+})
+afterEach(async () => {
+  await leaveAll()
+  client.clear()
+  vi.unstubAllGlobals()
+})
+const answered = async (status: number, body?: object) => {
+  const request = await calls.next()
+  await act(async () => request.answer(status, body))
+  return request
+}
+
+describe("A new Webhook", () => {
+  it("gets all Events unless a person chooses some, and shows its secret until that is stored", async () => {
+    const { enter, press, submit, button, top } = await drawn(NewWebhookPage, { handle: "ada" })
+    await press("Use the tunnel URL")
+    expect(button("Use the tunnel URL")).toBeUndefined()
+    await enter("Description", "  ")
+    await submit()
+    const request = await answered(201, { id: "wh_9", signing_secret: "whsec_secret" })
+    expect([request.method, request.url, request.body]).toEqual([
+      "POST",
+      at,
+      { url: "https://ada.example/webhook", event_types: ["*"], description: null },
+    ])
+    await eventually(() => expect(top.textContent).toContain("whsec_•"))
+    expect([top.textContent.includes("whsec_secret"), entries]).toEqual([false, []])
+    await press(top.all("button").at(-1)!.textContent)
+    expect(entries).toEqual(["replace /identities/ada/webhooks/wh_9"])
+  })
+
+  it("gets only chosen Events, at least one", async () => {
+    const { enter, check, submit, button } = await drawn(NewWebhookPage, { handle: "ada" })
+    await enter("URL", " https://example.org/hook ")
+    await check("All Events", false)
+    expect(button("Create Webhook")!.attributes["disabled"]).toBe("true")
+    await check("email.received", true)
+    await check("email.sent", true)
+    await check("email.received", false)
+    expect(button("Create Webhook")!.attributes["disabled"]).toBeUndefined()
+    await submit()
+    expect((await calls.next()).body).toMatchObject({ url: "https://example.org/hook", event_types: ["email.sent"] })
+  })
+})
+
+describe("A Webhook", () => {
+  const webhook = {
+    id: "wh_1",
+    url: "https://example.org/hook",
+    event_types: ["email.received", "email.sent"],
+    description: "Orders",
+    status: "active",
+    stopped_reason: null,
+    failing_since: null,
+    created_at: "2026-11-20T08:00:00Z",
+  }
+  const opened = async (more: object = {}) => {
+    const key = ["GET /api/identities/:handle/webhooks/:id", { params: { handle: "ada", id: "wh_1" } }]
+    client.setQueryData(key, { ...webhook, ...more })
+    const shown = await drawn(WebhookPage, { handle: "ada", id: "wh_1" })
+    const read = await calls.next()
+    expect(read.url).toBe(`${at}/wh_1/deliveries?limit=50`)
+    await act(async () => read.answer(200, { deliveries: [], next_cursor: null }))
+    return shown
+  }
+
+  it("is changed with its present members", async () => {
+    const { press, check, submit, enter } = await opened()
+    await press("Edit")
+    await check("email.sent", false)
+    await enter("Description", " New ")
+    await submit()
+    const request = await calls.next()
+    expect([request.method, request.url, request.body]).toEqual([
+      "PATCH",
+      `${at}/wh_1`,
+      { url: "https://example.org/hook", event_types: ["email.received"], description: "New" },
+    ])
+  })
+
+  it.each([
+    ["active", "Pause", "disabled", undefined],
+    ["disabled", "Resume", "active", "true"],
+    ["stopped", "Resume", "active", "true"],
+  ])("that is %s can be changed by %s, and tested only while it is active", async (status, name, next, disabled) => {
+    const reason = status === "stopped" ? "creator_revoked" : null
+    const { press, button } = await opened({ status, stopped_reason: reason })
+    expect(button("Send test")!.attributes["disabled"]).toBe(disabled)
+    await press(name)
+    expect((await calls.next()).body).toEqual({ status: next })
+  })
+
+  it("is deleted after a confirmation, and shows why it could not be tested", async () => {
+    const { press, top } = await opened()
+    await press("Send test")
+    expect((await answered(409, problem(409, { detail: "not now" }))).url).toBe(`${at}/wh_1/test`)
+    await eventually(() => expect(top.textContent).toContain("not now"))
+    await press("Delete")
+    expect(calls.waiting()).toBe(0)
+    await press("Delete")
+    const request = await answered(204)
+    expect([request.method, request.url]).toEqual(["DELETE", `${at}/wh_1`])
+    await eventually(() => expect(entries).toEqual(["replace /identities/ada/webhooks"]))
+  })
+
+  it("retries what failed in the chosen period, after a confirmation, and says how much that is", async () => {
+    const { press, enter, top } = await opened()
+    await press("Retry failed deliveries")
+    expect(calls.waiting()).toBe(0)
+    await enter(top.all("dialog")[0]!.all("label")[0]!.textContent, "week")
+    await press("Retry failed deliveries")
+    const { url, body } = await answered(200, { recovered: 3 })
+    expect(url).toBe(`${at}/wh_1/recover`)
+    expect(Math.abs(Date.parse(body.since) - (Date.now() - 168 * 3_600_000))).toBeLessThan(100_000)
+    const toasts = await drawn(Toasts, {})
+    await eventually(() => expect(toasts.top.textContent).toContain("3"))
+  })
+})
+
+describe("A delivery", () => {
+  const attempt = {
+    number: 1,
+    status_code: 500,
+    error: null,
+    response_body: "Oh",
+    duration_ms: 5,
+    started_at: "2026-11-20T08:00:00Z",
+  }
+  it.each([
+    [{ status_code: 200 }, undefined],
+    [{ status_code: 299 }, undefined],
+    [{ status_code: 199 }, /199/],
+    [{ status_code: 300 }, /300/],
+    [{ status_code: null, error: "timeout" }, /within 15 seconds/],
+    [{ status_code: null, error: "creator_expired" }, /expired/],
+    [{ status_code: null, error: "other" }, /^other$/],
+  ])("with the attempt %j failed because of %s", (outcome, why) => {
+    const found = whyOf({ ...attempt, error: null, ...outcome })
+    if (why === undefined) expect(found).toBeUndefined()
+    else expect(found).toMatch(why)
+  })
+
+  it("is resent to its own Webhook, and its request can be repeated in a shell", async () => {
+    const delivery = {
+      id: "dlv_1",
+      event_id: "evt_1",
+      event_type: "email.received",
+      status: "retrying",
+      replay: false,
+      attempts: [attempt, { ...attempt, number: 2, status_code: null, error: "dns", response_body: null }],
+      next_attempt_at: "2026-11-20T09:00:00Z",
+      created_at: "2026-11-20T08:00:00Z",
+    }
+    const { top, fire, press } = await drawn(DeliveryItem, { handle: "ada", id: "wh_1", delivery })
+    expect(top.all("ol").length).toBe(0)
+    await fire(top.all("button")[0], "click")
+    const attempts = top.all("ol")[0]!.all("li")
+    expect(attempts.map(({ attributes }) => attributes["data-tone"])).toEqual(["bad", "bad", "next"])
+    expect(attempts[0]!.all("pre")[0]!.textContent).toBe("Oh")
+    await press(top.all({ class: "delivery-body" })[0]!.all("button")[0]!.textContent)
+    const again = await answered(200, {})
+    expect([again.url, again.body]).toEqual(["/api/events/evt_1/replay", { webhook_id: "wh_1" }])
+    await fire(top.all({ class: "delivery-body" })[0]!.all("button").at(-1), "click")
+    const request = await answered(200, {
+      url: "https://example.org/?a='1'",
+      headers: { "x-a": "b" },
+      body: '{"a":"it\'s"}',
+    })
+    expect(request.url).toBe(`${at}/wh_1/deliveries/dlv_1/request`)
+    await eventually(() => expect(top.textContent).toContain("curl"))
+    expect(top.all({ class: "code" })[0]!.all("pre")[0]!.textContent).toBe(
+      String.raw`curl -X POST 'https://example.org/?a='\''1'\''' \
+  -H 'x-a: b' \
+  -d '{"a":"it'\''s"}'`,
+    )
+  })
+
+  it("of a test cannot be resent, because it has no Event", async () => {
+    const delivery = {
+      id: "d",
+      event_id: "e",
+      event_type: "webhook.test",
+      status: "delivered",
+      attempts: [],
+      next_attempt_at: null,
+      created_at: "2026-11-20T08:00:00Z",
+    }
+    const { top } = await drawn(DeliveryItem, { handle: "ada", id: "wh_1", delivery, open: true })
+    expect(top.all({ class: "delivery-body" })[0]!.all("button").length).toBe(1)
+    expect(top.all("a").length).toBe(0)
+  })
+})
