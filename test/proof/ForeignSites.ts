@@ -43,13 +43,14 @@ export const foreignSites = () => {
   let otherwise = (): Answer => ({ ...ok({}), status: 404 })
 
   const client = {
-    ask: (url: URL) =>
+    ask: (url: URL, { atMost }: { readonly atMost: number }) =>
       Effect.suspend(() => {
         asked.push(url.href)
         const answer = (answers.get(url.href) ?? otherwise)()
         if (answer === "silence") return Effect.never
-        if (typeof answer !== "string") return Effect.succeed(answer)
-        return Effect.fail(new RequestFailed({ error: answer, durationMs: 1 }))
+        const error = typeof answer === "string" ? answer : answer.body.length > atMost ? "too_large" : undefined
+        if (error !== undefined) return Effect.fail(new RequestFailed({ error, durationMs: 1 }))
+        return Effect.succeed(answer as BufferedResponse)
       }),
   }
   /** Answers the statements of `SigningKeys`: the Identity of a name, and its keys. */

@@ -1,8 +1,12 @@
 /** The keys of agents: the limits of reading them, for how long they are cached, and which answers are temporary failures. */
 import { expect, it } from "@effect/vitest"
 import { AgentKeys } from "@svc/cluster/proof/AgentKeys"
+import { didDocument } from "@svc/cluster/proof/DidDocument"
 import { DidDocuments } from "@svc/cluster/proof/DidDocuments"
+import { formerAtMost } from "@svc/cluster/proof/KeyHandlers"
 import { Timing } from "@svc/cluster/Timing"
+import { Addresses } from "@svc/domain/Addresses"
+import { registeredAtMost } from "@svc/domain/proof/SigningKey"
 import { Context, Effect, Fiber, Layer, Result } from "effect"
 import { TestClock } from "effect/testing"
 import { describe } from "vitest"
@@ -232,6 +236,20 @@ describe("The DID document of a mail's author", () => {
       answer(() => ok(document))
       expect(yield* names(did, "ada@MAIL.example")).toBe(expected)
       expect(yield* names(did, "")).toBe(false)
+    }),
+  )
+
+  it.effect("is read if the Identity has all keys that it may publish, and a long Handle at a long domain", () =>
+    Effect.gen(function* () {
+      const { answer, names, sites } = yield* setUp
+      const [handle, host] = ["a".repeat(32), `${"b".repeat(63)}.${"c".repeat(63)}.example`]
+      const context = yield* Layer.build(sites.layer)
+      const book = { ...Context.get(context, Addresses), profileBase: `https://${host}`, mailDomain: host }
+      const key = { kid: one.kid, jwk: { ...one.jwk, kid: one.kid, alg: "EdDSA", use: "sig" }, retired_at: null }
+      const keys = Array.from({ length: 1 + formerAtMost + registeredAtMost }, () => key) as never
+      const document = didDocument(book, { handle, keys }, did)
+      answer(() => ok(document))
+      expect(yield* names(did, `${handle}@${host}`)).toBe(true)
     }),
   )
 

@@ -1,5 +1,5 @@
 /**
- * JSON documents of other services, read with the guarded client: at most 5 KiB each, cached for a minute to a day by
+ * JSON documents of other services, read with the guarded client: at most 64 KiB each, cached for a minute to a day by
  * their headers. Each user of this module has its own cache and its own limit of reads in progress, so that one cannot
  * delay another.
  */
@@ -9,7 +9,9 @@ import { GuardedClient } from "../net/GuardedClient.ts"
 import { unrestricted } from "../net/SendPermission.ts"
 import { Timing } from "../Timing.ts"
 
-const bytesAtMost = 5 * 1024
+/** Enough for the DID document of an Identity with all keys that it may publish. */
+const bytesAtMost = 64 * 1024
+/** The cache holds the text of documents, which needs less memory than their objects: at most 64 MiB. */
 const documentsAtMost = 1_000
 /** Documents that are read at the same time. */
 const readsAtMost = 16
@@ -50,17 +52,16 @@ export const make = Effect.gen(function* () {
             }),
           ),
         ),
-        Effect.flatMap((answer) => {
-          const json = answer.status === 200 ? jsonOf(answer) : undefined
-          return isObject(json)
-            ? Effect.succeed({ json, freshMillis: freshFor(answer.headers, Timing.agentKeysFreshMillis) })
+        Effect.flatMap((answer) =>
+          answer.status === 200 && isObject(jsonOf(answer))
+            ? Effect.succeed({ answer, freshMillis: freshFor(answer.headers, Timing.agentKeysFreshMillis) })
             : Effect.fail(
                 new DocumentUnreadable({
                   message: `${address} has no JSON document (status ${answer.status}).`,
                   isTemporary: answer.status >= 500 || answer.status === 429,
                 }),
-              )
-        }),
+              ),
+        ),
         places.withPermits(1),
       )
   const documents = yield* Cache.makeWith(read, {
@@ -86,7 +87,10 @@ export const make = Effect.gen(function* () {
 
   /** Returns the JSON object at an address. */
   return (address: string, reader?: string) => {
-    const document = Effect.map(Cache.get(documents, address), ({ json }) => json)
+    const document = Effect.map(
+      Cache.get(documents, address),
+      ({ answer }) => jsonOf(answer) as Readonly<Record<string, unknown>>,
+    )
     return reader === undefined ? document : within(reader, document)
   }
 })

@@ -44,7 +44,7 @@ const farewell = Effect.fnUntraced(function* ({ sql, identity, at }: Write, { bo
 })
 
 /** Maximum number of rotated keys that stay published, because anybody may read the documents that contain them. */
-const formerAtMost = 10
+export const formerAtMost = 10
 
 /** Replaces the pair. The former one loses its private key, and stays published. */
 const rotate = Effect.fnUntraced(function* (write: Write, signer: Signer) {

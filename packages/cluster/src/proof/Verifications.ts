@@ -1,6 +1,6 @@
 /**
  * Verifies proofs of agents of this and of other services: identity tokens (OpenID Connect), signed A2A cards, and signed
- * requests. The keys of others are read with the guarded client, at most 5 KiB each, and cached for a minute to a day.
+ * requests. The keys of others are read with the guarded client, at most 64 KiB each, and cached for a minute to a day.
  */
 import { Addresses, jwksUrl, tunnelUrl } from "@svc/domain/Addresses"
 import { signables } from "@svc/domain/card/CardSignature"
