@@ -85,10 +85,14 @@ const VersionField = () => {
   )
 }
 
+// A browser also names those that it descends from: Edge names Chrome and Safari, and Android names Linux.
+const browsers = ["Edg", "OPR", "Firefox", "Chrome", "Safari"]
+const systems = ["Windows", "Android", "iPhone", "iPad", "Mac OS X", "Linux"]
+
 /** Shortens a user agent: "Firefox · Linux". */
 const shortened = (agent: string) => {
-  const browser = /(Edg|OPR|Firefox|Chrome|Safari)\//.exec(agent)?.[1]
-  const system = /(Windows|Android|iPhone|iPad|Mac OS X|Linux)/.exec(agent)?.[1]
+  const browser = browsers.find((name) => agent.includes(`${name}/`))
+  const system = systems.find((name) => agent.includes(name))
   const called = { Edg: "Edge", OPR: "Opera" }[browser ?? ""] ?? browser
   return called === undefined ? agent.slice(0, 60) : [called, system].filter(Boolean).join(" · ")
 }

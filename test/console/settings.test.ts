@@ -1,0 +1,159 @@
+/** The settings of an account, without a browser: what is sent, which session ends, and what a failure leaves. */
+import { act } from "preact/test-utils"
+import { afterEach, beforeEach, expect, it, vi } from "vitest"
+import { browserAt, drawn, Entries, eventually, heldCalls, leaveAll, problem, source } from "./Modules.ts"
+
+// The appearance is applied to the document when its module is loaded.
+vi.stubGlobal("document", { documentElement: { dataset: {} } })
+await source("shell/Look.tsx")
+vi.unstubAllGlobals()
+const { default: SettingsPage } = await source("settings/SettingsPage.tsx")
+const { default: DataPage } = await source("settings/DataPage.tsx")
+const { state } = await source("client/Session.ts")
+const { client } = await source("client/Queries.ts")
+const { identitiesInput } = await source("shell/Identities.ts")
+const { language } = await source("texts/Texts.ts")
+
+const org = { id: "org_1", email: "ada@example.org", created_at: "2026-01-01T00:00:00Z", api_version: "2026-02-01" }
+let calls: ReturnType<typeof heldCalls>
+beforeEach(async () => {
+  calls = heldCalls()
+  vi.stubGlobal("localStorage", new Entries())
+  await browserAt("/settings")
+  state.value = { is: "in", session: { org: { ...org, language: "en" } } }
+  const versions = ["2026-01-01", "2026-02-01", "2026-03-01"].map((version) => ({ version }))
+  client.setQueryData(["GET /api/versions", {}], { newest: "2026-03-01", versions })
+  const identities = [{ handle: "ada", status: "ready" }]
+  client.setQueryData(["GET /api/identities", identitiesInput], { identities, next_cursor: null })
+})
+afterEach(async () => {
+  await leaveAll()
+  state.value = { is: "unknown" }
+  client.clear()
+  vi.unstubAllGlobals()
+})
+const answered = async (status: number, body?: object) => {
+  const request = await calls.next()
+  await act(async () => request.answer(status, body))
+  return request
+}
+
+const session = (id: string, user_agent: string | null, current = false) => ({
+  id,
+  user_agent,
+  current,
+  created_at: "2026-11-20T08:00:00Z",
+  last_used_at: "2026-11-20T08:00:00Z",
+})
+const sessions = [
+  session("ses_1", "Mozilla/5.0 (X11; Linux x86_64) Chrome/140.0 Safari/537.36", true),
+  session("ses_2", "Mozilla/5.0 (Windows NT 10.0) Chrome/140.0 Safari/537.36 Edg/140.0"),
+  session("ses_3", null),
+  session("ses_5", "Mozilla/5.0 (Linux; Android 16) Chrome/140.0 Mobile Safari/537.36"),
+  session("ses_4", "curl/8.0"),
+]
+const opened = async () => {
+  const shown = await drawn(SettingsPage, {})
+  expect((await answered(200, { sessions, next_cursor: null })).url).toBe("/api/auth/sessions?limit=50")
+  await eventually(() => expect(shown.top.all("tr").length).toBe(sessions.length + 1))
+  return shown
+}
+
+it("A session is ended by its own button, and the current one has none", async () => {
+  const { top, press } = await opened()
+  const rows = top
+    .all("tr")
+    .slice(1)
+    .map((row) => [row.all("td")[0]!.textContent, row.all("button")[0]?.attributes["aria-label"]])
+  expect(rows).toEqual([
+    ["Chrome · Linux", undefined],
+    ["Edge · Windows", "Sign out: Edge · Windows"],
+    ["Unknown", "Sign out: Unknown"],
+    ["Chrome · Android", "Sign out: Chrome · Android"],
+    ["curl/8.0", "Sign out: curl/8.0"],
+  ])
+  await press("Sign out: Unknown")
+  const request = await answered(204)
+  expect([request.method, request.url]).toEqual(["DELETE", "/api/auth/sessions/ses_3"])
+  expect((await calls.next()).url).toBe("/api/auth/sessions?limit=50")
+})
+
+it.each([
+  [undefined, "end"],
+  [false, "keep"],
+  [true, "end"],
+])(
+  "Signing out everywhere asks first, and ends the access of apps unless a person keeps it: %s",
+  async (apps, sent) => {
+    const { top, press, fire } = await opened()
+    await press("Sign out everywhere")
+    expect(calls.waiting()).toBe(0)
+    const [box] = top.all("dialog")[0]!.all("input")
+    if (apps !== undefined) await fire(box, "change", { currentTarget: { checked: apps } })
+    await press("Sign out everywhere")
+    const request = await calls.next()
+    expect([request.method, request.url]).toEqual(["DELETE", `/api/auth/sessions?apps=${sent}`])
+  },
+)
+
+it("The language changes at once, and changes back if the service does not store it", async () => {
+  const { enter, top } = await opened()
+  await enter("Language", "de")
+  expect(language.value).toBe("de")
+  const request = await answered(503, problem(503, { detail: "later" }))
+  expect([request.method, request.url, request.body]).toEqual(["PATCH", "/api/account", { language: "de" }])
+  await eventually(() => expect(language.value).toBe("en"))
+  expect(top.textContent).toContain("later")
+})
+
+it("The version of the API is one of those that the service knows, newest first", async () => {
+  const { enter, field } = await opened()
+  const label = "API version"
+  expect(
+    field(label)!
+      .all("option")
+      .map(({ attributes }) => attributes["value"]),
+  ).toEqual(["2026-03-01", "2026-02-01", "2026-01-01"])
+  expect(field(label)!.attributes["value"]).toBe("2026-02-01")
+  await enter(label, "2026-03-01")
+  expect((await calls.next()).body).toEqual({ api_version: "2026-03-01" })
+})
+
+it("An export is of everything or of one Identity, and can be downloaded only when it is ready", async () => {
+  const one = (id: string, status: string, more: object = {}) => ({
+    id,
+    status,
+    identity: null,
+    size: null,
+    created_at: "2026-11-20T08:00:00Z",
+    expires_at: "2026-11-27T08:00:00Z",
+    ...more,
+  })
+  const { top, submit, enter } = await drawn(DataPage, {})
+  const exports = [
+    one("exp_1", "queued"),
+    one("exp_2", "ready", { identity: "ada", size: 1_400_000 }),
+    one("exp_3", "failed"),
+  ]
+  await answered(200, { exports, next_cursor: null })
+  await eventually(() => expect(top.all("tr").length).toBe(4))
+  const rows = top.all("tr").slice(1)
+  expect(rows.map((row) => row.all("a").map(({ attributes }) => attributes["href"]))).toEqual([
+    [],
+    ["/api/exports/exp_2/archive"],
+    [],
+  ])
+  expect(rows.map((row) => row.all("td")[0]!.textContent)).toEqual(["Everything", "@ada", "Everything"])
+  expect(rows[1]!.textContent).toContain("1.4 MB")
+  await submit()
+  const request = await answered(202, {})
+  expect([request.method, request.url, request.body]).toEqual(["POST", "/api/exports", {}])
+  await answered(200, { exports, next_cursor: null })
+  const label = top.all("label")[0]!.textContent
+  await enter(label, "ada")
+  await eventually(() => expect(top.all({ "aria-busy": "true" }).length).toBe(0))
+  await submit()
+  // Exports that are made are read again meanwhile.
+  await vi.waitFor(() => expect(calls.all.at(-1)!.method).toBe("POST"))
+  expect(calls.all.at(-1)!.body).toEqual({ identity: "ada" })
+})
