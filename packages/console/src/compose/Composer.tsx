@@ -150,7 +150,9 @@ export const Composer = ({ handle, email, beginning, name, onMade, onReload }: C
     keeper.end()
     onReload()
   }
-  const isReady = to.length > 0 && judged.every(({ is }) => is === "allowed") && !isStopped
+  // A file that is still being read would be missing in what is sent.
+  const isRead = files.reading === undefined
+  const isReady = to.length > 0 && judged.every(({ is }) => is === "allowed") && !isStopped && isRead
   const send = useCommand(async (key) => {
     // The formatting is loaded when it is first needed.
     const html = isFormatted ? (await import("./formatting.ts")).htmlOf(text) : undefined
