@@ -1,0 +1,144 @@
+/** The live stream of one tab, without a browser: who opens it, what others learn, and when the service counts as lost. */
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest"
+import { heldCalls, source } from "./Modules.ts"
+
+const { connection, follow, unfollow } = await source("client/Live.ts")
+const { client } = await source("client/Queries.ts")
+const { latest } = await source("client/Invalidation.ts")
+
+class Stream {
+  static CLOSED = 2
+  static opened: Array<Stream> = []
+  readyState = 1
+  onopen = () => {}
+  onerror = () => {}
+  readonly listeners: Record<string, (message: object) => void> = {}
+  constructor() {
+    Stream.opened.push(this)
+  }
+  addEventListener(type: string, run: (message: object) => void) {
+    this.listeners[type] = run
+  }
+  close() {
+    this.readyState = 2
+  }
+}
+const posted: Array<object> = []
+let channel: { onmessage?: (message: object) => void; postMessage: (word: object) => void; close: () => void }
+let calls: ReturnType<typeof heldCalls>
+let isHeld = true
+const stale = () => client.getQueryState(["GET /api/keys", {}])?.isInvalidated
+
+beforeEach(() => {
+  Stream.opened = []
+  posted.length = 0
+  isHeld = true
+  calls = heldCalls()
+  vi.useFakeTimers()
+  vi.stubGlobal("EventSource", Stream)
+  vi.stubGlobal("document", { hidden: false })
+  vi.stubGlobal("addEventListener", () => {})
+  vi.stubGlobal("removeEventListener", () => {})
+  vi.stubGlobal("BroadcastChannel", function () {
+    channel = { postMessage: (word) => void posted.push(word), close: () => {} }
+    return channel
+  })
+  const request = (_: string, __: object, run: () => Promise<void>) => (isHeld ? run() : new Promise(() => {}))
+  vi.stubGlobal("navigator", { onLine: true, locks: { request } })
+  client.setQueryData(["GET /api/keys", {}], { api_keys: [] })
+})
+afterEach(() => {
+  unfollow()
+  client.clear()
+  vi.useRealTimers()
+  vi.unstubAllGlobals()
+})
+/** Responds to the request that checks whether the service can be reached. */
+const checked = async (isReached: boolean) => {
+  const check = calls.all.findLast(({ method }) => method === "HEAD")!
+  if (isReached) check.answer(200)
+  else check.lose()
+  await vi.advanceTimersByTimeAsync(0)
+}
+
+describe("The live stream", () => {
+  it("passes each Event on to the other tabs, and asks them nothing twice", async () => {
+    follow()
+    follow()
+    expect([Stream.opened.length, posted]).toEqual([1, [{ ask: true }]])
+    const event = { id: "evt_1", type: "api_key.created", handle: null, created_at: "2026-11-20T08:00:00Z" }
+    Stream.opened[0]!.listeners["api_key.created"]!({ data: JSON.stringify(event) })
+    expect([posted.at(-1), latest.value]).toEqual([{ event }, event])
+    await vi.advanceTimersByTimeAsync(150)
+    expect(stale()).toBe(true)
+  })
+
+  it("reads everything again when it was interrupted, in every tab, and not when it opens at first", async () => {
+    follow()
+    const [stream] = Stream.opened
+    stream!.onopen()
+    expect([connection.value, stale(), posted]).toEqual(["live", false, [{ ask: true }, { state: "live" }]])
+    stream!.onerror()
+    expect(connection.value).toBe("connecting")
+    stream!.onopen()
+    expect([connection.value, stale(), posted.at(-1)]).toEqual(["live", true, { changes: null }])
+    // The browser opens an interrupted stream again by itself.
+    await vi.advanceTimersByTimeAsync(1_000)
+    expect(Stream.opened.length).toBe(1)
+  })
+
+  it("is opened again later if the service rejects it", async () => {
+    vi.spyOn(Math, "random").mockReturnValue(0.5)
+    follow()
+    Stream.opened[0]!.readyState = Stream.CLOSED
+    Stream.opened[0]!.onerror()
+    await checked(true)
+    await vi.advanceTimersByTimeAsync(1_999)
+    expect(Stream.opened.length).toBe(1)
+    await vi.advanceTimersByTimeAsync(1)
+    expect(Stream.opened.length).toBe(2)
+    vi.restoreAllMocks()
+  })
+
+  it("that is silent is checked after 1.5 seconds, and replaced after the service was lost", async () => {
+    follow()
+    Stream.opened[0]!.onopen()
+    await vi.advanceTimersByTimeAsync(1_000)
+    Stream.opened[0]!.listeners["beat"]!({ data: "{}" })
+    await vi.advanceTimersByTimeAsync(1_499)
+    expect(calls.all.some(({ method }) => method === "HEAD")).toBe(false)
+    await vi.advanceTimersByTimeAsync(501)
+    await checked(false)
+    expect([connection.value, posted.at(-1)]).toEqual(["offline", { state: "offline" }])
+    await vi.advanceTimersByTimeAsync(1_500)
+    await checked(true)
+    expect([connection.value, Stream.opened.length, Stream.opened[0]!.readyState]).toEqual([
+      "connecting",
+      2,
+      Stream.CLOSED,
+    ])
+  })
+
+  it("is not checked in a tab that is hidden", async () => {
+    follow()
+    Object.assign(document, { hidden: true })
+    await vi.advanceTimersByTimeAsync(60_000)
+    expect(calls.all.filter(({ method }) => method === "HEAD")).toEqual([])
+  })
+})
+
+describe("A tab without the stream", () => {
+  it("learns the state, Events and changes from the tab that has it", async () => {
+    isHeld = false
+    follow()
+    expect(Stream.opened).toEqual([])
+    channel.onmessage!({ data: { state: "live" } })
+    expect([connection.value, posted]).toEqual(["live", [{ ask: true }]])
+    channel.onmessage!({ data: { changes: [{ resource: "api_keys", handle: null }] } })
+    await vi.advanceTimersByTimeAsync(150)
+    expect(stale()).toBe(true)
+    // Only the tab with the stream answers.
+    channel.onmessage!({ data: { ask: true } })
+    expect(posted).toEqual([{ ask: true }])
+  })
+})
