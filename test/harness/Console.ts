@@ -47,6 +47,9 @@ export interface PageErrors {
   readonly foreign: Array<string>
 }
 
+/** A service on a busy machine can respond 503 for a moment, which the browser logs and the console repeats. */
+const isBusy = (text: string) => text.includes("status of 503 (Service Unavailable)")
+
 /** The part of a context that tests may use; it leaves nothing behind. */
 export type TestContext = Pick<BrowserContext, "newPage" | "newCDPSession" | "waitForEvent" | "close">
 
@@ -68,7 +71,7 @@ export const openContext = async (browser: Browser, base: string, look: Look = {
   }
   const seen: PageErrors = { errors: [], foreign: [] }
   const onMessage = (message: ConsoleMessage) => {
-    if (message.type() === "error") seen.errors.push(message.text())
+    if (message.type() === "error" && !isBusy(message.text())) seen.errors.push(message.text())
   }
   const onError = (error: WebError) => void seen.errors.push(error.error().message)
   const onRequest = (request: Request) => {
