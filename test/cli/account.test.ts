@@ -78,7 +78,6 @@ describe("svc audit verify", () => {
       async () =>
         (await fetch(`${service.base}/api/audit/export`, { headers: { authorization: `Bearer ${key}` } })).text(),
       (found) => found.trim().split("\n").length > 3,
-      60,
     )
     const file = path.join(home, "audit.jsonl")
     writeFileSync(file, text)

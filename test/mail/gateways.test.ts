@@ -52,7 +52,6 @@ const marks = (count: number) =>
   eventually(
     () => inStore<{ n: number }>(deployment, "select count(*)::int as n from unanswered_mail"),
     ([row]) => row!.n === count,
-    60,
   )
 
 it("a gateway that dies with a complete message before calling the actor has stored nothing, and the sender's retry is stored", async () => {

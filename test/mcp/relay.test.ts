@@ -61,7 +61,6 @@ it("`svc mcp` relays messages with the headers of their revision and ends with i
       await eventually(
         async () => lines().length,
         (count) => count === expected,
-        60,
       )
       return JSON.parse(lines().at(-1)!)
     }

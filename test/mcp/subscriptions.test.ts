@@ -165,7 +165,6 @@ describe("A subscription to resources", () => {
       eventually(
         async () => relay.out(),
         (out) => out.includes(what),
-        60,
       )
     await printed("notifications/subscriptions/acknowledged")
     await rename(bob.handle, "Robert")

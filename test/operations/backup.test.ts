@@ -36,7 +36,6 @@ it("a backup whose process or database fails leaves no file behind, and the next
       eventually(
         () => Effect.runPromise(other.unsafe(`select pid ${waiting}`)),
         ({ length }) => length > 0,
-        60,
       ),
     )
     const close = other.unsafe(`select pg_terminate_backend(pid) ${waiting}`)

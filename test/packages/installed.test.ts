@@ -134,7 +134,6 @@ describe.skipIf(process.platform === "win32")("the service of the package @agent
       const arrived = await eventually(
         () => call(base, "GET", "/api/identities/grace/messages", { token }),
         (answer) => answer.body.messages.length === 2,
-        60,
       )
       const subjects = arrived.body.messages.map(({ subject }: { subject: string }) => subject)
       expect(subjects.toSorted()).toEqual(["From outside", "From within"])

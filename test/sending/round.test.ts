@@ -149,7 +149,6 @@ describe("development without a relay", () => {
     await eventually(
       async () => (await as(ada, "GET", `/messages/${taken.body.id}`)).body.status,
       (status) => status === "done",
-      60,
     )
   })
 

@@ -43,7 +43,7 @@ export const makeMailbox = async (service: TestService, token: string, letters: 
     secrets,
     list,
     /** Waits until the messages in the API match, and returns them. */
-    listed: (holds: (messages: ReadonlyArray<ListedMessage>) => boolean) => eventually(list, holds, 60),
+    listed: (holds: (messages: ReadonlyArray<ListedMessage>) => boolean) => eventually(list, holds),
     patch: (id: string, body: object) => call(service.base, "PATCH", `${at}/messages/${id}`, { token, body }),
     remove: (id: string) => call(service.base, "DELETE", `${at}/messages/${id}`, { token }),
     allow: (address: string) => call(service.base, "POST", `${at}/allowed-recipients`, { token, body: { address } }),

@@ -34,7 +34,7 @@ export const make = async () => {
         `env -u XDG_CONFIG_HOME -u XDG_CACHE_HOME HOME=${home} XDG_RUNTIME_DIR=${home} LANG=C.UTF-8 ${command}`,
       ),
     /** Waits for text on the screen. */
-    shows: (pattern: RegExp) => eventually(screen, (text) => pattern.test(text), 60),
+    shows: (pattern: RegExp) => eventually(screen, (text) => pattern.test(text)),
     type: (...keys: ReadonlyArray<string>) => tmux("send-keys", "-t", "t", ...keys),
     /** Waits until the command ends. */
     ended: async () => {

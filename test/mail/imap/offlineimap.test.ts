@@ -117,7 +117,6 @@ describe.skipIf(!has("offlineimap"))("offlineimap", () => {
     await eventually(
       async () => place.files().length,
       (count) => count > 0,
-      60,
     )
     child.kill("SIGKILL")
     await ended
