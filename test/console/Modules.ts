@@ -20,6 +20,15 @@ export const leaveAll = async () => {
   ;(await source("router/Router.ts")).place.value = { path: "/", search: "" }
 }
 
+/** Signs in without the live stream, which opens when the browser is idle, until the function that is returned is called. */
+export const signedIn = async (org: object): Promise<() => void> => {
+  const { state } = await source("client/Session.ts")
+  vi.stubGlobal("requestIdleCallback", () => 0)
+  vi.stubGlobal("cancelIdleCallback", () => {})
+  state.value = { is: "in", session: { org } }
+  return () => void (state.value = { is: "unknown" })
+}
+
 /** Waits until a check holds. The machine may be busy. */
 export const eventually = (check: () => void) => vi.waitFor(check, { interval: 5, timeout: patience })
 

@@ -7,6 +7,7 @@ const { begin, begunAs, forget } = await source("connectors/PendingAuthorization
 const { default: CallbackPage } = await source("connectors/CallbackPage.tsx")
 const { default: ConnectPage } = await source("connectors/ConnectPage.tsx")
 const { client } = await source("client/Queries.ts")
+const { storeUnsavedFor } = await source("client/Unsaved.ts")
 
 const begun = { state: "s1", handle: "ada", platform: "bluesky", apply_disclosure: false }
 let calls: ReturnType<typeof heldCalls>
@@ -22,10 +23,12 @@ beforeEach(() => {
   calls = heldCalls()
   gone.length = 0
   vi.stubGlobal("localStorage", new Entries())
+  storeUnsavedFor("org")
   vi.stubGlobal("document", {})
 })
 afterEach(async () => {
   await leaveAll()
+  storeUnsavedFor(undefined)
   client.clear()
   vi.useRealTimers()
   vi.unstubAllGlobals()
@@ -152,7 +155,7 @@ describe("The form that connects an account", () => {
     expect(begunAs("s2")).toMatchObject({ apply_disclosure: true })
   })
 
-  it("sends an app password only for Bluesky, and shows its error at its field", async () => {
+  it("sends an app password only for Bluesky, never stores it, and shows its error at its field", async () => {
     const { enter, press, submit, top } = await opened("bluesky")
     const labels = () => top.all("label").map(({ textContent }) => textContent)
     const before = labels().length
@@ -160,6 +163,8 @@ describe("The form that connects an account", () => {
     expect(labels().length).toBe(before + 1)
     await enter(labels()[0]!, "ada.example")
     await enter(labels()[1]!, " abcd-efgh ")
+    const stored = JSON.stringify(localStorage)
+    expect([stored.includes("ada.example"), stored.includes("abcd")]).toEqual([true, false])
     await submit()
     const request = await answered(422, problem(422, { errors: [{ path: "/app_password", message: "wrong one" }] }))
     expect([request.method, request.url, request.body]).toEqual([

@@ -1,17 +1,17 @@
 /** The secrets of an Identity and its deletion, without a browser: shown once, masked, and confirmed. */
 import { act } from "preact/test-utils"
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest"
-import { browserAt, drawn, Entries, eventually, heldCalls, leaveAll, problem, source } from "./Modules.ts"
+import { browserAt, drawn, Entries, eventually, heldCalls, leaveAll, problem, signedIn, source } from "./Modules.ts"
 
 const { ShowOnce } = await source("identity/ShowOnce.tsx")
 const { default: IdentitySettingsPage } = await source("identity/IdentitySettingsPage.tsx")
 const { Secret, mask } = await source("ui/Secret.tsx")
 const { Removal } = await source("account/Removal.tsx")
-const { state } = await source("client/Session.ts")
 const { client } = await source("client/Queries.ts")
 const { go } = await source("router/Router.ts")
 
 let calls: ReturnType<typeof heldCalls>
+let signOut = () => {}
 let entries: ReadonlyArray<string>
 const copied = vi.fn()
 beforeEach(async () => {
@@ -23,7 +23,7 @@ beforeEach(async () => {
 afterEach(async () => {
   await leaveAll()
   copied.mockReset()
-  state.value = { is: "unknown" }
+  signOut()
   client.clear()
   vi.unstubAllGlobals()
 })
@@ -169,7 +169,7 @@ describe("The settings of an Identity", () => {
 })
 
 it("An account is deleted only after its address was typed, which the request repeats", async () => {
-  state.value = { is: "in", session: { org: { email: "ada@example.org" } } }
+  signOut = await signedIn({ email: "ada@example.org" })
   const { press, enter, button, top } = await drawn(Removal, { children: "All of it" })
   const name = top.all("button")[0]!.textContent
   await press(name)

@@ -2,7 +2,7 @@
 import { capabilities } from "@svc/domain/account/Scope"
 import { act } from "preact/test-utils"
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest"
-import { browserAt, drawn, Entries, eventually, heldCalls, leaveAll, problem, source } from "./Modules.ts"
+import { browserAt, drawn, Entries, eventually, heldCalls, leaveAll, problem, signedIn, source } from "./Modules.ts"
 
 const { NewKey, Replacing } = await source("keys/NewKey.tsx")
 const { ConnectedApps } = await source("keys/ConnectedApps.tsx")
@@ -10,9 +10,9 @@ const { default: KeysPage } = await source("keys/KeysPage.tsx")
 const { default: DevicesPage } = await source("keys/DevicesPage.tsx")
 const { client } = await source("client/Queries.ts")
 const { identitiesInput } = await source("shell/Identities.ts")
-const { state } = await source("client/Session.ts")
 
 let calls: ReturnType<typeof heldCalls>
+let signOut = () => {}
 beforeEach(async () => {
   calls = heldCalls()
   vi.stubGlobal("localStorage", new Entries())
@@ -22,7 +22,7 @@ beforeEach(async () => {
 })
 afterEach(async () => {
   await leaveAll()
-  state.value = { is: "unknown" }
+  signOut()
   client.clear()
   vi.unstubAllGlobals()
 })
@@ -114,7 +114,7 @@ it("A rotated key stays valid for a day, or for as long as a person chooses, and
   const first = await answered(422, problem(422))
   expect([first.url, first.body]).toEqual(["/api/keys/key_2/rotate", { overlap_seconds: 86_400 }])
   await eventually(() => expect(top.all({ role: "alert" }).length).toBe(1))
-  await enter("Old key", "0")
+  await enter("Old key expires after", "0")
   await submit()
   expect((await answered(200, { key: "svc_admin_secret" })).body).toEqual({ overlap_seconds: 0 })
   await eventually(() => expect(top.textContent).toContain("svc_admin_•"))
@@ -251,7 +251,7 @@ describe("A terminal", () => {
   }
   const opened = async (more: object = {}) => {
     await browserAt("/keys/devices?user_code=WDJB-MJHT")
-    state.value = { is: "in", session: { org: { email: "ada@example.org" } } }
+    signOut = await signedIn({ email: "ada@example.org" })
     client.setQueryData(["GET /api/auth/device/:userCode", { params: { userCode: "WDJB-MJHT" } }], {
       ...device,
       ...more,

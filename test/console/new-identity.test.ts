@@ -1,26 +1,26 @@
 /** The form that creates an Identity, without a browser: what it says about a name, and what it creates. */
 import { act } from "preact/test-utils"
 import { afterEach, beforeEach, expect, it, vi } from "vitest"
-import { browserAt, drawn, Entries, eventually, heldCalls, leaveAll, problem, source } from "./Modules.ts"
+import { browserAt, drawn, Entries, eventually, heldCalls, leaveAll, problem, signedIn, source } from "./Modules.ts"
 
 const { NewIdentity } = await source("identity/NewIdentity.tsx")
-const { state } = await source("client/Session.ts")
 const { client } = await source("client/Queries.ts")
 const { identitiesInput } = await source("shell/Identities.ts")
 
 let calls: ReturnType<typeof heldCalls>
+let signOut = () => {}
 let entries: ReadonlyArray<string>
 beforeEach(async () => {
   calls = heldCalls()
   vi.stubGlobal("localStorage", new Entries())
   entries = await browserAt("/identities/new")
-  state.value = { is: "in", session: { org: { email: "Ada.L@example.org" } } }
+  signOut = await signedIn({ email: "Ada.L@example.org" })
   const identities = [{ handle: "bob", email: "bob@agents.example", status: "ready" }]
   client.setQueryData(["GET /api/identities", identitiesInput], { identities, next_cursor: null })
 })
 afterEach(async () => {
   await leaveAll()
-  state.value = { is: "unknown" }
+  signOut()
   client.clear()
   vi.unstubAllGlobals()
 })

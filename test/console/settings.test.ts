@@ -1,7 +1,7 @@
 /** The settings of an account, without a browser: what is sent, which session ends, and what a failure leaves. */
 import { act } from "preact/test-utils"
 import { afterEach, beforeEach, expect, it, vi } from "vitest"
-import { browserAt, drawn, Entries, eventually, heldCalls, leaveAll, problem, source } from "./Modules.ts"
+import { browserAt, drawn, Entries, eventually, heldCalls, leaveAll, problem, signedIn, source } from "./Modules.ts"
 
 // The appearance is applied to the document when its module is loaded.
 vi.stubGlobal("document", { documentElement: { dataset: {} } })
@@ -9,18 +9,18 @@ await source("shell/Look.tsx")
 vi.unstubAllGlobals()
 const { default: SettingsPage } = await source("settings/SettingsPage.tsx")
 const { default: DataPage } = await source("settings/DataPage.tsx")
-const { state } = await source("client/Session.ts")
 const { client } = await source("client/Queries.ts")
 const { identitiesInput } = await source("shell/Identities.ts")
 const { language } = await source("texts/Texts.ts")
 
 const org = { id: "org_1", email: "ada@example.org", created_at: "2026-01-01T00:00:00Z", api_version: "2026-02-01" }
 let calls: ReturnType<typeof heldCalls>
+let signOut = () => {}
 beforeEach(async () => {
   calls = heldCalls()
   vi.stubGlobal("localStorage", new Entries())
   await browserAt("/settings")
-  state.value = { is: "in", session: { org: { ...org, language: "en" } } }
+  signOut = await signedIn({ ...org, language: "en" })
   const versions = ["2026-01-01", "2026-02-01", "2026-03-01"].map((version) => ({ version }))
   client.setQueryData(["GET /api/versions", {}], { newest: "2026-03-01", versions })
   const identities = [{ handle: "ada", status: "ready" }]
@@ -28,7 +28,7 @@ beforeEach(async () => {
 })
 afterEach(async () => {
   await leaveAll()
-  state.value = { is: "unknown" }
+  signOut()
   client.clear()
   vi.unstubAllGlobals()
 })
