@@ -36,7 +36,7 @@ const holder: Credential = { kind: "session", credentialId: accountHolder.creden
 /** An Identity, and the ends that a write may have to wait for. */
 const prepared = Effect.gen(function* () {
   const [sql, org, handle] = [yield* Writes, yield* makeOrg, newHandle("ends")]
-  // Another Identity of the account, which stays as it is.
+  // Another Identity of the account, which does not change.
   yield* makeIdentity(org, newHandle("beside"))
   const id = (yield* makeIdentity(org, handle)).id as IdentityId
   const subject = { id, orgId: org, handle, canonical: handle } as never

@@ -1,4 +1,4 @@
-/** What Connectors keep beside their credential: registrations at servers, notes of a platform, and pending authorizations. */
+/** The rows that Connectors keep beside their credential: registrations at servers, notes of a platform, and pending authorizations. */
 import { expect, layer } from "@effect/vitest"
 import { ask } from "@svc/cluster/actor/Ask"
 import * as Registrations from "@svc/cluster/connectors/credentials/Registrations"
@@ -113,7 +113,7 @@ layer(actors({ platforms: using }), { timeout: "60 seconds" })("A connection", (
         yield* TestClock.adjust("1 second")
         started.push(yield* through(actor.Authorize({ org_id, account: server.base })))
       }
-      // Those that were begun at another platform do not count.
+      // Authorizations at another platform do not count.
       expect(yield* rows((sql) => sql`select 1 from connector_authorization where identity_id = ${id}`)).toHaveLength(
         11,
       )

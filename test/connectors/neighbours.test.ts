@@ -1,4 +1,4 @@
-/** Whatever a Connector does, the rows of other Connectors stay as they are. */
+/** A Connector changes its own rows only. */
 import { expect, layer } from "@effect/vitest"
 import { ask, onBehalfOf } from "@svc/cluster/actor/Ask"
 import * as ConnectorWork from "@svc/cluster/connectors/work/ConnectorWork"
@@ -29,7 +29,7 @@ const stored = (id: string) =>
   )
 
 layer(watched, { timeout: "90 seconds" })("The rows of another Connector", (it) => {
-  it.effect("stay as they are while one posts, polls, pauses, stops, recovers, reconnects and disconnects", () =>
+  it.effect("do not change while one posts, polls, pauses, stops, recovers, reconnects and disconnects", () =>
     Effect.gen(function* () {
       const server = yield* mastodonServer()
       let refuses = true

@@ -129,7 +129,7 @@ describe("A message", () => {
     expect(top.textContent).toContain("a.txt")
   })
 
-  it("is saved as it is and sent once by the id of its draft, and then shown", async () => {
+  it("is saved and sent once by the id of its draft, and then shown", async () => {
     const { sent, enter } = await opened({ to: ["ok@example.org"], subject: "One", text: "Dear" })
     await enter("Subject", "Two")
     const [draft, send] = await sent()
@@ -177,7 +177,7 @@ describe("A message", () => {
 })
 
 describe("A recipient that mail cannot be sent to", () => {
-  it("is allowed, or its suppression lifted, by its own button, and one that is no address by none", async () => {
+  it("has a button that allows it or lifts its suppression, unless it is no mail address", async () => {
     const { top, fire } = await opened({
       to: ["new@example.org", "lost@example.org"],
       cc: ["old@example.org", "no address"],

@@ -118,7 +118,7 @@ it("A rotated key stays valid for a day, or for as long as a person chooses, and
   await submit()
   expect((await answered(200, { key: "svc_admin_secret" })).body).toEqual({ overlap_seconds: 0 })
   await eventually(() => expect(top.textContent).toContain("svc_admin_•"))
-  // Nothing but its button closes the dialog with the new key.
+  // Only its button closes the dialog with the new key.
   await fire(top.all("dialog")[0], "cancel")
   await fire(top.all("dialog")[0], "click")
   expect([onClose.mock.calls.length, top.all({ "aria-label": "Close" }).length]).toEqual([0, 0])

@@ -63,7 +63,7 @@ describe("The mail settings", () => {
     expect((await calls.next()).body).toEqual({ outgoing: "active" })
   })
 
-  it("show that mail is stopped at once, and that it is not if the change failed", async () => {
+  it("show that mail is stopped before the service responds, and that it is not if the change failed", async () => {
     const { press, button, top } = await opened()
     await press("Stop sending")
     expect(button("Resume sending")).toBeDefined()

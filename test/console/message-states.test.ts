@@ -1,4 +1,4 @@
-/** What a message says about its sender and its delivery, and its labels, without a browser. */
+/** The texts about the sender, the delivery and the labels of a message, without a browser. */
 import { act } from "preact/test-utils"
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest"
 import { browserAt, drawn, eventually, heldCalls, leaveAll, problem, source } from "./Modules.ts"

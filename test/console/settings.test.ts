@@ -96,7 +96,7 @@ it.each([
   },
 )
 
-it("The language changes at once, and changes back if the service does not store it", async () => {
+it("The language changes before the service responds, and changes back if the service does not store it", async () => {
   const { enter, top } = await opened()
   await enter("Language", "de")
   expect(language.value).toBe("de")
@@ -106,7 +106,7 @@ it("The language changes at once, and changes back if the service does not store
   expect(top.textContent).toContain("later")
 })
 
-it("The version of the API is one of those that the service knows, newest first", async () => {
+it("The version of the API is chosen from the versions that the service knows, newest first", async () => {
   const { enter, field } = await opened()
   const label = "API version"
   expect(

@@ -63,14 +63,14 @@ it("A stop that failed names the agents that still send, and can be tried again"
   await answered(503, problem(503))
   await eventually(() => expect(toast()).toBe("Could not stop outgoing mail for ada and cy. Try again."))
   expect([bar(), stopButton() === undefined]).toEqual(["Outgoing mail is stopped for bob.", false])
-  // From the palette as well.
+  // The palette stops mail as well.
   const stopped = stopAllMail()
   await answered(503, problem(503))
   await act(() => stopped)
   expect(toast()).toBe("Could not stop outgoing mail for ada, bob, and cy. Try again.")
 })
 
-it("Nobody is stopped if there is no agent that could send", async () => {
+it("Stopping mail calls nothing if no agent can send mail", async () => {
   const { stop, toast } = await opened([], [])
   await stop()
   expect([calls.waiting(), toast()]).toEqual([0, "No agent can send mail yet"])

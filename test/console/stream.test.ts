@@ -82,7 +82,7 @@ describe("The live stream", () => {
     expect(connection.value).toBe("connecting")
     stream!.onopen()
     expect([connection.value, stale(), posted.at(-1)]).toEqual(["live", true, { changes: null }])
-    // The browser opens an interrupted stream again by itself.
+    // The browser reopens an interrupted stream.
     await vi.advanceTimersByTimeAsync(1_000)
     expect(Stream.opened.length).toBe(1)
   })

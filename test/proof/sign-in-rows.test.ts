@@ -102,7 +102,7 @@ layer(actors(), { timeout: "60 seconds" })("An approved sign-in", (it) => {
         yield* expire(first.id, "0")
         const { signIn: second } = yield* request()
         expect([second.status, second.id === first.id]).toEqual(["awaiting_approval", false])
-        // Of an approved one and one that still awaits approval, the approved one starts.
+        // An approved sign-in starts, although a newer one awaits approval.
         yield* expire(first.id, "1 hour")
         const { signIn, form } = yield* request({ redirect: `${redirect}/2`, nonce: "n-2" })
         expect(signIn).toMatchObject({
@@ -162,7 +162,7 @@ layer(actors(), { timeout: "60 seconds" })("A sign-in", (it) => {
     }),
   )
 
-  it.effect("is shown as expired only while it could still have gone on", () =>
+  it.effect("is shown as expired only while it could still have continued", () =>
     Effect.gen(function* () {
       const { signIns, handle, id, sql, expire } = yield* prepared
       const [row] = yield* insertSignIn(sql, handle)

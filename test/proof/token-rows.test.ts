@@ -50,7 +50,7 @@ layer(actors(), { timeout: "60 seconds" })("A refused token", (it) => {
 })
 
 layer(actors(), { timeout: "60 seconds" })("Proof settings", (it) => {
-  it.effect("are changed one at a time, and only if both are as they were read", () =>
+  it.effect("are changed one at a time, and only if neither has changed since it was read", () =>
     Effect.gen(function* () {
       const { tokens, id, subject } = yield* prepared
       const set = (patch: object, seen?: { audiences: ReadonlyArray<string>; sites: ReadonlyArray<string> }) =>

@@ -31,20 +31,18 @@ const whileTaken = <A, E, R>(port: number, run: Effect.Effect<A, E, R>) =>
   )
 
 layer(actors({ ports: { first: 22_000, last: 22_003 } }), { timeout: "60 seconds" })("A new Identity", (it) => {
-  it.effect(
-    "gets the lowest port that was never used and that nobody is taking, then the one that was freed first",
-    () =>
-      Effect.gen(function* () {
-        yield* free(22_000, "40 days")
-        yield* free(22_001, "50 days")
-        const org = yield* makeOrg
-        const first = yield* whileTaken(22_002, prepared("one", org))
-        expect(yield* first.port).toEqual([22_003])
-        for (const expected of [22_002, 22_001, 22_000]) {
-          const { port } = yield* prepared("next")
-          expect(yield* port).toEqual([expected])
-        }
-      }),
+  it.effect("gets the lowest port that was never used and is not being taken, then the port that was freed first", () =>
+    Effect.gen(function* () {
+      yield* free(22_000, "40 days")
+      yield* free(22_001, "50 days")
+      const org = yield* makeOrg
+      const first = yield* whileTaken(22_002, prepared("one", org))
+      expect(yield* first.port).toEqual([22_003])
+      for (const expected of [22_002, 22_001, 22_000]) {
+        const { port } = yield* prepared("next")
+        expect(yield* port).toEqual([expected])
+      }
+    }),
   )
 })
 

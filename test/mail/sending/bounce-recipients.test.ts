@@ -1,4 +1,4 @@
-/** Which recipients a report to a bounce address can concern: those of its outbox row, each once. */
+/** The recipients that a report to a bounce address can concern: those of its outbox row, each once. */
 import { Identities } from "@svc/cluster/actor/Identities"
 import { Sealing } from "@svc/cluster/sealing/Sealing"
 import { Unhurried } from "@svc/cluster/store/Database"

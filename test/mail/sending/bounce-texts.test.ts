@@ -38,7 +38,7 @@ describe("The text of a bounce", () => {
     expect(found).toEqual([
       { addresses: ["grace@example.org"], status: null, diagnostic: "550 No such user", hard: true },
       { addresses: ["alan@example.org"], status: null, diagnostic: "552 Over quota", hard: false },
-      // Without words about this recipient, the first reason of the text counts.
+      // If the text says nothing about this recipient, its first reason counts.
       { addresses: ["kurt@example.org"], status: null, diagnostic: "550 No such user", hard: true },
     ])
   })
@@ -55,7 +55,7 @@ describe("The text of a bounce", () => {
     )
   })
 
-  it("does not count where it is quoted", () => {
+  it("does not count in a quotation", () => {
     const found = reported([], "Delivery failed.", "> 550 5.1.1 No such user", "552 5.2.2 Over quota")
     expect(found).toMatchObject([{ status: "5.2.2", hard: false }])
   })

@@ -1,4 +1,4 @@
-/** What the reply of a mail server means for a recipient. */
+/** The outcome for a recipient by the reply of a mail server. */
 import * as Outcomes from "@svc/mail-gateway/mail/sending/Outcomes"
 import { expect, it } from "vitest"
 
