@@ -115,7 +115,7 @@ layer(actors())("The agent of a received message", (it) => {
         const documents: Readonly<Record<string, (did: string) => object>> = {
           "/address/did.json": (id) => ({ id, alsoKnownAs: ["mailto:eve@agents.example", "acct:ada@agents.example"] }),
           "/did/did.json": (id) => ({ id: `${id}x`, alsoKnownAs: ["mailto:ada@agents.example"] }),
-          "/large/did.json": (id) => ({ id, alsoKnownAs: ["mailto:ada@agents.example"], more: "x".repeat(6_000) }),
+          "/large/did.json": (id) => ({ id, alsoKnownAs: ["mailto:ada@agents.example"], more: "x".repeat(64 * 1024) }),
         }
         const host = yield* startHost(({ url }, response) => {
           const document = documents[url!]?.(`${host.did}:${url!.split("/")[1]}`)
