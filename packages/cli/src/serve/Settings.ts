@@ -30,6 +30,11 @@ const atLeast = (name: string, least: 0 | 1) =>
   integer(name, least, Number.MAX_SAFE_INTEGER, `an integer of ${least} or more`)
 const count = (name: string, fallback: number) => atLeast(name, 0).pipe(Config.withDefault(fallback))
 const size = (name: string, fallback: number) => atLeast(name, 1).pipe(Config.withDefault(fallback))
+const share = (name: string, fallback: number) =>
+  Config.schema(
+    Schema.Finite.check(Schema.makeFilter((value) => value >= 0 && value <= 1, { expected: "a number from 0 to 1" })),
+    name,
+  ).pipe(Config.withDefault(fallback))
 
 const checked = (name: string, passes: (value: string) => boolean, expected: string) =>
   Config.option(Config.schema(Schema.String.check(Schema.makeFilter(passes, { expected })), name))
@@ -49,6 +54,17 @@ const domain = (name: string) =>
         return parsed._tag === "Address" ? parsed.domain : value
       }),
     ),
+  )
+
+const items = (list: string) =>
+  list
+    .split(",")
+    .map((one) => one.trim())
+    .filter((one) => one !== "")
+/** A list of domains, empty by default. */
+const domains = (name: string) =>
+  checked(name, (list) => items(list).every(isDomain), "domains such as mail.example.org, separated by commas").pipe(
+    Config.map((list) => items(Option.getOrElse(list, () => ""))),
   )
 
 /** Settings of which all are set or none, because a missing one would turn off what the others ask for. */
@@ -84,7 +100,7 @@ export const settingsConfig = {
   opsHost: Config.String("SVC_OPS_HOST").pipe(Config.withDefault("127.0.0.1")),
   opsPort: Config.option(portOf("SVC_OPS_PORT")),
   shutdownDelay: count("SVC_SHUTDOWN_DELAY", 0),
-  tracedShare: Config.Number("OTEL_TRACES_SAMPLER_ARG").pipe(Config.withDefault(0.01)),
+  tracedShare: share("OTEL_TRACES_SAMPLER_ARG", 0.01),
   imapPort: port("SVC_IMAP_PORT", 1143),
   imapsPort: port("SVC_IMAPS_PORT", 1993),
   submissionPort: port("SVC_SUBMISSION_PORT", 1587),
@@ -108,11 +124,11 @@ export const settingsConfig = {
   edgeClientConnections: size("SVC_EDGE_CLIENT_CONNECTIONS", 4_096),
   edgeConnections: size("SVC_EDGE_CONNECTIONS", 65_536),
   proxyProtocolFrom: Config.String("SVC_PROXY_PROTOCOL_FROM").pipe(Config.withDefault("")),
-  blockLists: Config.String("SVC_DNSBL").pipe(Config.withDefault("")),
+  blockLists: domains("SVC_DNSBL"),
   greylisting: Config.Boolean("SVC_GREYLIST").pipe(Config.withDefault(false)),
   arcKey: secret("SVC_ARC_KEY"),
   arcSelector: Config.String("SVC_ARC_SELECTOR").pipe(Config.withDefault("arc")),
-  mailServers: Config.String("SVC_MX").pipe(Config.withDefault("")),
+  mailServers: domains("SVC_MX"),
   mtaSts: Config.Literals(["none", "testing", "enforce"], "SVC_MTA_STS").pipe(Config.withDefault("testing" as const)),
   drainSeconds: Config.option(atLeast("SVC_DRAIN", 0)),
   relayUrl: secret("SVC_SMTP_RELAY_URL"),
@@ -179,12 +195,6 @@ const portRange = (
         new SettingsInvalid({ message: `SVC_EDGE_TCP_PORTS must be a range of ports (20000-20999), not ${range}` }),
       )
 }
-
-const items = (list: string) =>
-  list
-    .split(",")
-    .map((one) => one.trim())
-    .filter((one) => one !== "")
 
 /** Parses the address of a name server, with an optional port. */
 const nameServer = (value: string) => {
@@ -298,6 +308,12 @@ export const load = Effect.gen(function* () {
       message: `SVC_MCP_ORIGINS must be * or origins such as https://app.example.com, separated by commas, not ${noOrigin}.`,
     })
   }
+  const inviteCodes = items(Option.match(settings.inviteCodes, { onNone: () => "", onSome: Redacted.value }))
+  if (settings.signup === "invite" && inviteCodes.length === 0) {
+    return yield* new SettingsInvalid({
+      message: "SVC_SIGNUP=invite needs SVC_INVITE_CODES. If nobody may sign up, set SVC_SIGNUP=closed.",
+    })
+  }
   const provider = yield* ConfigProvider.ConfigProvider
   return {
     ...settings,
@@ -320,13 +336,10 @@ export const load = Effect.gen(function* () {
       header: settings.forwardedHeader.trim().toLowerCase(),
     },
     proxyProtocolFrom: yield* networks("SVC_PROXY_PROTOCOL_FROM", settings.proxyProtocolFrom),
-    blockLists: items(settings.blockLists),
     daneResolver: yield* Effect.transposeOption(Option.map(settings.daneResolver, nameServer)),
-    mailServers: settings.mailServers === "" ? [mailDomain] : items(settings.mailServers),
+    mailServers: settings.mailServers.length === 0 ? [mailDomain] : settings.mailServers,
     tunnelPorts: yield* portRange(settings.edgeTcpPorts),
-    inviteCodes: new Set(
-      Option.match(settings.inviteCodes, { onNone: () => [], onSome: (codes) => items(Redacted.value(codes)) }),
-    ),
+    inviteCodes: new Set(inviteCodes),
   }
 })
 
