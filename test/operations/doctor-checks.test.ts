@@ -269,7 +269,7 @@ describe("The options of the doctor", () => {
     const { port } = open.address() as AddressInfo
     const settings = {
       SVC_BASE_URL: `http://127.0.0.1:${port}`,
-      SVC_MX: "127.0.0.2,127.0.0.3",
+      SVC_MX: "mx1.localhost,mx2.localhost",
       SVC_TUNNEL_DOMAIN: "t.localhost",
       SVC_EDGE_TCP_PORTS: "30001-30009",
     }
@@ -278,8 +278,8 @@ describe("The options of the doctor", () => {
       expect(found.map(({ name, status, detail }) => `${status} ${name} ${detail}`)).toEqual([
         expect.stringMatching(/^ok names /),
         `ok API 127.0.0.1:${port} answers`,
-        "fail mail 127.0.0.2:25 is unreachable from here",
-        "fail mail 127.0.0.3:25 is unreachable from here",
+        "fail mail mx1.localhost:25 is unreachable from here",
+        "fail mail mx2.localhost:25 is unreachable from here",
         "fail tunnels connect.t.localhost:443 is unreachable from here",
         "fail a tunnel's port connect.t.localhost:30001 is unreachable from here",
         expect.stringMatching(/^fail token verification .*openid-configuration is unreadable$/),
