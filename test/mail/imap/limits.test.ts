@@ -2,7 +2,7 @@
 import * as SessionLimits from "@svc/mail-gateway/mail/imap/server/SessionLimits"
 import * as SpoolFiles from "@svc/mail-gateway/mail/imap/server/SpoolFiles"
 import { Effect, Exit } from "effect"
-import { readdirSync } from "node:fs"
+import { fstatSync, readdirSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { expect, it } from "vitest"
 
@@ -36,12 +36,24 @@ it("Temporary files together have a maximum size, which a file gives back once",
   expect(spools.room()).toBe(100)
 })
 
-it("A temporary file has no name, and contains the pieces in their order however often it is read", async () => {
+/** Returns the permissions of the open files of this size that have no name. */
+const modesOf = (size: number) =>
+  Array.from({ length: 1_024 }, (_, descriptor) => descriptor).flatMap((descriptor) => {
+    try {
+      const file = fstatSync(descriptor)
+      return file.nlink === 0 && file.size === size ? [file.mode & 0o777] : []
+    } catch {
+      return []
+    }
+  })
+
+it("A temporary file is its owner's alone and has no name, and contains the pieces in their order however often it is read", async () => {
   const spool = await Effect.runPromise(SpoolFiles.make(1_000_000).open(600_000))
   expect(readdirSync(tmpdir()).filter((name) => name.startsWith("svc-append-"))).toEqual([])
   const pieces = [Buffer.from("a"), Buffer.alloc(500_000, "b"), Buffer.alloc(0), Buffer.from("c")]
   for (const piece of pieces) await Effect.runPromise(spool.write(piece))
   for (const _ of [1, 2]) expect(Buffer.concat(pieces).equals(await Effect.runPromise(spool.read))).toBe(true)
+  expect(modesOf(Buffer.concat(pieces).length)).toEqual([0o600])
   await Effect.runPromise(spool.close)
   // After it was closed neither works, and the failure is one of the service.
   for (const work of [spool.read, spool.write(Buffer.from("d"))]) {

@@ -91,6 +91,38 @@ describe("The text of a bounce", () => {
     ])
   })
 
+  it("says which command was refused, since only a refusal of the recipient concerns its address", () => {
+    const refused = (command: string) =>
+      reported([], "Delivery failed.", `<grace@example.org>: host mx.example.org said: 550 No such user`, command)
+    for (const command of ["(in reply to RCPT TO command)", "(in reply to nothing)"]) {
+      expect(refused(command), command).toMatchObject([{ hard: true }])
+    }
+    for (const command of ["MAIL FROM command", "end of DATA command", "sending message body"]) {
+      expect(refused(`(in reply to ${command})`), command).toMatchObject([{ hard: false }])
+    }
+    const atMail = ["<grace@example.org>:", "550 5.1.1 No such user (in reply to MAIL FROM command)"]
+    expect(reported([], ...atMail)).toMatchObject([{ status: "5.1.1", hard: false }])
+    const atData = ["<grace@example.org>:", "550 5.1.1 No such user (in reply to end of DATA command)"]
+    expect(reported([], ...atData)).toMatchObject([{ status: "5.1.1", hard: true }])
+  })
+
+  it("names addresses in its only section, not those before it", () => {
+    expect(reported([], "Mail of ada@mail.example failed.", "<grace@example.org>:", "550 No such user")).toMatchObject([
+      { addresses: ["grace@example.org"] },
+    ])
+  })
+
+  it("counts up to 32 KiB, and a reason up to 500 characters", () => {
+    const end = ["", "<grace@example.org>:", "550 No such user"]
+    const after = (bytes: number) => reported([], "Delivery failed.", "x".repeat(bytes), ...end)
+    const room = 32 * 1024 - ["Delivery failed.", "", ...end].join("\n").length
+    expect(after(room)).toMatchObject([{ diagnostic: "550 No such user" }])
+    expect(after(room + 1)).toMatchObject([{ diagnostic: "550 No such use" }])
+    expect(after(32 * 1024)).toMatchObject([{ addresses: [], diagnostic: null }])
+    const [long] = reported([], "<grace@example.org>:", `550 ${"x".repeat(497)}`)
+    expect(long!.diagnostic).toBe(`550 ${"x".repeat(496)}`)
+  })
+
   it("names at most 100 recipients, each with at most 200 addresses", () => {
     const named = (count: number) => Array.from({ length: count }, (_, n) => `<a${n}@x.example>:`)
     expect(reported([], ...named(100))).toHaveLength(100)
@@ -124,6 +156,26 @@ describe("The fields of a report", () => {
 
   it("count for at most 100 recipients", () => {
     expect(report(...Array.from({ length: 101 }, (_, n) => named(n)))).toHaveLength(100)
+  })
+
+  it("may stand below several empty lines, and count up to 64 KiB and in the first 100 parts only", () => {
+    expect(report(["X-Note: x", "", "", ...named(1), "", ""], named(2))).toHaveLength(2)
+    const padded = (bytes: number) => report([`X-Note: ${"x".repeat(bytes)}`, "", ...named(1)])
+    expect(padded(60 * 1024)).toMatchObject([{ addresses: ["a1@x.example"] }])
+    expect(padded(64 * 1024)).toMatchObject([{ addresses: [] }])
+    // The whole message is one of the parts.
+    const behind = (parts: number) =>
+      reported(
+        ["Content-Type: multipart/mixed; boundary=b"],
+        ...Array.from({ length: parts }, () => ["--b", "", "x"]).flat(),
+        "--b",
+        "Content-Type: message/delivery-status",
+        "",
+        ...named(1),
+        "--b--",
+      )
+    expect(behind(98)).toMatchObject([{ addresses: ["a1@x.example"] }])
+    expect(behind(99)).toMatchObject([{ addresses: [] }])
   })
 
   it("do not count in a report about something else", () => {

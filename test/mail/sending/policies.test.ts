@@ -14,6 +14,8 @@ const text = (mode = "enforce", maxAge = 86_400) =>
 const domain = () => {
   const state = {
     id: "1" as string | undefined,
+    /** The records in DNS, or the code of a failure, in place of one record with the id. */
+    record: undefined as string | ReadonlyArray<ReadonlyArray<string>> | undefined,
     response: { status: 200, type: "text/plain", body: text() } as
       | { status: number; type: string; body: string }
       | "silent",
@@ -21,7 +23,7 @@ const domain = () => {
   }
   const zone = {
     get "TXT _mta-sts.example.org"() {
-      return state.id === undefined ? "ESERVFAIL" : [[`v=STSv1; id=${state.id};`]]
+      return state.record ?? (state.id === undefined ? "ESERVFAIL" : [[`v=STSv1; id=${state.id};`]])
     },
   }
   const web = Layer.mock(GuardedClient, {
@@ -50,6 +52,7 @@ describe("An MTA-STS policy", () => {
     ["without a type", { status: 200, type: "", body: text() }, false],
     ["that is missing", { status: 404, type: "text/plain", body: text() }, false],
     ["behind a redirect", { status: 301, type: "text/plain", body: text() }, false],
+    ["with a field name in capitals", { status: 200, type: "text/plain", body: text().replace("mode", "Mode") }, false],
     ["of another version", { status: 200, type: "text/plain", body: text().replace("STSv1", "STSv2") }, false],
   ] as const)("%s is enforced or not", ([, response, expected]) => {
     const { state, layer } = domain()
@@ -79,11 +82,23 @@ describe("An MTA-STS policy", () => {
     }).pipe(Effect.provide(layer))
   })
 
-  it.effect("is not fetched for a domain that has no record of it", () => {
+  it.effect("is only fetched for a domain with one valid record of it", () => {
     const { state, layer } = domain()
-    state.id = undefined
     return Effect.gen(function* () {
-      expect([yield* isEnforced, state.fetched]).toEqual([false, 0])
+      for (const record of [
+        "ESERVFAIL",
+        "ENOTFOUND",
+        "ENODATA",
+        [["v=spf1 -all"]],
+        [["v=stsv1; id=1;"]],
+        [["v=STSv1; id=1-1;"]],
+        [["v=STSv1; id=1;"], ["v=STSv1; id=2;"]],
+      ]) {
+        state.record = record
+        expect([yield* isEnforced, state.fetched], String(record)).toEqual([false, 0])
+      }
+      state.record = [["v=spf1 -all"], ["v=STSv1;", " id=1;"]]
+      expect([yield* isEnforced, state.fetched]).toEqual([true, 1])
     }).pipe(Effect.provide(layer))
   })
 

@@ -94,11 +94,11 @@ const fromReport = (raw: Buffer, part: Part): ReadonlyArray<Failure> | undefined
   let at = 0
   while (at < bytes.length && found.length < limits.recipients) {
     const block = Header.read(bytes, at, bytes.length)
-    // Some servers write more than one empty line between blocks.
-    at = Math.max(block.bodyStart, at + 1)
+    at = block.bodyStart
     const field = (name: string) => Header.header(bytes, block.rows, name)
     const final = field("final-recipient")
     const original = field("original-recipient")
+    // Some servers write more than one empty line between blocks.
     if (final === undefined && original === undefined) continue
     isNamed = true
     // Some servers add text after the keyword.

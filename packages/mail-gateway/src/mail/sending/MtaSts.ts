@@ -38,10 +38,8 @@ const make = Effect.gen(function* () {
           strict: true,
           resolver: (name: string, type: string) =>
             Effect.runPromiseWith(run)(
-              resolver.lookup(name, type).pipe(
-                Effect.map((found) => found.map((row) => (typeof row === "string" ? [row] : [...row]))),
-                // The library expects Node's error codes.
-                Effect.mapError(({ code }) => Object.assign(new Error(code), { code })),
+              Effect.map(resolver.lookup(name, type), (found) =>
+                found.map((row) => (typeof row === "string" ? [row] : [...row])),
               ),
             ),
         }),
