@@ -181,15 +181,17 @@ const Latest = ({ handle }: { readonly handle: string }) => {
 /** Rendered when all data above the fold has loaded, so that the layout does not shift. */
 const Ready = ({ identity }: { readonly identity: Identity }) => {
   const { handle } = identity
-  const [secrets, forget] = useSecrets(handle)
+  const secrets = useSecrets(handle)
   const params = { handle }
   const mail = useCall("GET /api/identities/:handle/messages", { params, query: { limit: 5 } })
   const webhooks = useCall("GET /api/identities/:handle/webhooks", { params, query: { limit: 1 } })
-  if (secrets === undefined || mail.isPending || webhooks.isPending) return <Skeleton lines={8} />
+  if (secrets.isPending || mail.isPending || webhooks.isPending) return <Skeleton lines={8} />
   const of = { identity, mail: mail.data, webhooks: webhooks.data }
   return (
     <div class="stack-loose">
-      <ShowOnce identity={identity} secrets={secrets} forget={forget} />
+      <Loaded of={secrets}>
+        {(found) => <ShowOnce identity={identity} secrets={found} forget={secrets.forget} />}
+      </Loaded>
       <Next {...of} />
       <Addresses identity={identity} />
       <LatestMail {...of} />

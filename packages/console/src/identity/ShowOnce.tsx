@@ -1,10 +1,11 @@
 /**
  * The secrets of a new or rotated Identity, until the account holder confirms that they are stored or they expire, and the
- * snippets that configure an agent. The component keeps secrets in its state, never in the query cache.
+ * snippets that configure an agent.
  */
-import { useEffect, useLayoutEffect, useState } from "preact/hooks"
+import { useLayoutEffect, useState } from "preact/hooks"
 import { useCommand } from "../client/Commands.ts"
 import { type Answer, call } from "../client/Client.ts"
+import { useUncached } from "../client/Uncached.ts"
 import { guardWhile } from "../router/Router.ts"
 import { dateTime } from "../texts/Texts.ts"
 import { Button } from "../ui/Button.tsx"
@@ -97,18 +98,12 @@ export const SetUp = ({ identity, secret, imap, smtp }: SetUpProps) => {
 
 type Secrets = Answer<"GET /api/identities/:handle/identity-key">
 
-/** Loads the secrets; undefined until they have loaded. */
+/** Reads the secrets of the Identity that is shown. */
 export const useSecrets = (handle: string) => {
-  const [secrets, setSecrets] = useState<Secrets>()
-  useEffect(() => {
-    const stopped = new AbortController()
-    call("GET /api/identities/:handle/identity-key", { params: { handle } }, { signal: stopped.signal }).then(
-      setSecrets,
-      () => setSecrets({}),
-    )
-    return () => stopped.abort()
-  }, [handle])
-  return [secrets, () => setSecrets({})] as const
+  const { setData, ...secrets } = useUncached<Secrets>((signal) =>
+    call("GET /api/identities/:handle/identity-key", { params: { handle } }, { signal }),
+  )
+  return { ...secrets, forget: () => setData({}) }
 }
 
 interface ShowOnceProps {

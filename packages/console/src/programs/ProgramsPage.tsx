@@ -1,8 +1,9 @@
 /** Set-up of mail programs: servers, user name, password while it is available, and steps. */
 import { identityPath } from "../router/Paths.ts"
-import { useEffect, useState } from "preact/hooks"
+import { useState } from "preact/hooks"
 import { useCommand } from "../client/Commands.ts"
-import { type Answer, call } from "../client/Client.ts"
+import { call } from "../client/Client.ts"
+import { useUncached } from "../client/Uncached.ts"
 import { type Identity, IdentityFrame } from "../frame/IdentityFrame.tsx"
 import { dateTime } from "../texts/Texts.ts"
 import { ButtonLink } from "../ui/Button.tsx"
@@ -50,32 +51,14 @@ export const configuration = "/mail/config-v1.1.xml"
 export const readServers = async (signal: AbortSignal): Promise<Servers> =>
   serversOf(await (await fetch(configuration, { signal })).text())
 
-type Secrets = Answer<"GET /api/identities/:handle/identity-key">
-
-/** The password is held in component state only, never in the query cache. */
-const useSetUp = (handle: string) => {
-  const [servers, setServers] = useState<Servers>()
-  const [secrets, setSecrets] = useState<Secrets>()
-  const [failure, setFailure] = useState<Error>()
-  const [turn, setTurn] = useState(0)
-  useEffect(() => {
-    const stopped = new AbortController()
-    const { signal } = stopped
-    Promise.all([
+const useSetUp = (handle: string) =>
+  useUncached(async (signal) => {
+    const [servers, secrets] = await Promise.all([
       readServers(signal),
       call("GET /api/identities/:handle/identity-key", { params: { handle } }, { signal }),
     ])
-      .then(([found, waiting]) => {
-        setServers(found)
-        setSecrets(waiting)
-      })
-      .catch((cause: unknown) => {
-        if (!signal.aborted) setFailure(cause instanceof Error ? cause : new Error(String(cause)))
-      })
-    return () => stopped.abort()
-  }, [handle, turn])
-  return { servers, secrets, failure, again: () => setTurn(turn + 1) }
-}
+    return { servers, secrets }
+  })
 
 const securities = ["tls", "starttls", "none"] as const
 const securityOf = (security: string) => {
@@ -200,9 +183,10 @@ const Renewal = ({ identity, onDone }: { readonly identity: Identity; readonly o
 
 const Programs = ({ identity }: { readonly identity: Identity }) => {
   const { handle, email } = identity
-  const { servers, secrets, failure, again } = useSetUp(handle)
-  if (failure !== undefined) return <ProblemNote failure={failure} onRetry={again} />
-  if (servers === undefined || secrets === undefined) return <Skeleton lines={6} />
+  const { data, error, refetch } = useSetUp(handle)
+  if (error !== null) return <ProblemNote failure={error} onRetry={refetch} />
+  if (data === undefined) return <Skeleton lines={6} />
+  const { servers, secrets } = data
   const imap = secrets.imap ?? servers.imap
   const smtp = secrets.smtp ?? servers.smtp
   if (imap === undefined) return <Skeleton lines={6} />
@@ -211,7 +195,7 @@ const Programs = ({ identity }: { readonly identity: Identity }) => {
       <Section
         title={say("title")}
         lead={say("lead")}
-        actions={secrets.imap === undefined ? <Renewal identity={identity} onDone={again} /> : undefined}
+        actions={secrets.imap === undefined ? <Renewal identity={identity} onDone={refetch} /> : undefined}
       >
         {secrets.imap === undefined || secrets.expires_at === undefined ? null : (
           <p class="muted small">
