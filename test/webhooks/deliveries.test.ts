@@ -1,13 +1,14 @@
 /** The rows of deliveries: which ones are leased, and what the record of an attempt leaves. */
 import { ChangeFeed } from "@svc/cluster/feed/ChangeFeed"
 import { Writes } from "@svc/cluster/store/Database"
+import { pause } from "@svc/cluster/store/Deadline"
 import { UsageCounters } from "@svc/cluster/usage/UsageCounters"
 import { Deliveries, type Leased, type Outcome, overdue } from "@svc/cluster/webhooks/Deliveries"
 import { WebhookQueries } from "@svc/cluster/webhooks/WebhookQueries"
 import type { IdentityId } from "@svc/domain/IdentityRef"
 import { makeUuidV7, toPublic } from "@svc/domain/Ids"
 import { expect, layer } from "@effect/vitest"
-import { Clock, Effect, Layer } from "effect"
+import { Clock, Effect, Fiber, Layer } from "effect"
 import { newHandle } from "../harness/Client.ts"
 import { makeOrg, quietFeed, rows, storesLayer } from "../harness/Stores.ts"
 
@@ -223,6 +224,28 @@ layer(Deliveries.layer.pipe(Layer.provide(recorded), Layer.provideMerge(storesLa
       // Recording it again changes nothing, since the lease has ended.
       yield* deliveries.record(owner, leased[0]!, fails, at)
       expect((yield* row(first)).attempts).toHaveLength(1)
+    }),
+  )
+
+  it.effect("is leased once if two processes lease it at the same time", () =>
+    Effect.gen(function* () {
+      const [sql, at, owner] = [yield* Writes, yield* now, yield* makeOwner]
+      const id = yield* queue(yield* makeWebhook(owner), { due: at })
+      const waits = rows(
+        (reads) => reads`
+          select from pg_stat_activity
+          where wait_event_type = 'Lock' and query like '%busy as (%' and datname = current_database()`,
+      )
+      const second = yield* sql.withTransaction(
+        Effect.gen(function* () {
+          yield* sql`update delivery set attempt_started_at = ${at}, next_attempt_at = ${after(at, minute)} where id = ${id}`
+          const second = yield* Effect.forkChild(lease(owner, after(at, 1)))
+          yield* Effect.repeat(Effect.andThen(pause(5), waits), { until: (waiting) => waiting.length > 0 })
+          return second
+        }),
+      )
+      expect(ids((yield* Fiber.join(second)).leased)).toEqual([])
+      expect(yield* row(id)).toMatchObject({ started: at })
     }),
   )
 

@@ -49,7 +49,7 @@ const makeQueue = Effect.gen(function* () {
           return Deferred.await(responses.get(url)!)
         }),
     }),
-    Layer.mock(Sealing, { open: (_, __, sealed) => Effect.succeed(sealed) }),
+    Layer.succeed(Sealing, { open: (_: unknown, __: unknown, sealed: Uint8Array) => Effect.succeed(sealed) } as never),
     Layer.succeed(Writes, (() =>
       Effect.map(now, (at) => {
         asked.secrets++
