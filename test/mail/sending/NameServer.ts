@@ -16,6 +16,10 @@ export interface Has {
   readonly alias?: string
   /** Whether UDP answers are truncated. */
   readonly isLong?: boolean
+  /** Whether queries are not answered: by UDP, or by TCP, whose connection is closed. */
+  readonly isSilent?: "udp" | "tcp"
+  /** Whether an answer to another query comes first. */
+  readonly isSpoofed?: boolean
 }
 
 /** Records by `TYPE name`. Missing names do not exist, with an authentic answer. */
@@ -37,7 +41,8 @@ export const tlsa = (usage: number, selector: number, matching: number, data: Ui
 const record = (owner: Buffer, type: number, data: Uint8Array) =>
   Buffer.concat([owner, Buffer.from([0, type, 0, 1, 0, 0, 0, 60, data.length >> 8, data.length & 0xff]), data])
 
-const answered = (question: Buffer, names: Names, isUdp: boolean): Buffer => {
+/** Returns the answers in their order. */
+const answered = (question: Buffer, names: Names, isUdp: boolean): ReadonlyArray<Buffer> => {
   let at = 12
   const labels: Array<string> = []
   while (question[at]! > 0) {
@@ -46,7 +51,8 @@ const answered = (question: Buffer, names: Names, isUdp: boolean): Buffer => {
   }
   const type = types[question.readUInt16BE(at + 1)]!
   const has = names[`${type} ${labels.join(".")}`] ?? { code: 3 }
-  const { data = [], isSecure = true, code = 0, alias, isLong = false } = has
+  const { data = [], isSecure = true, code = 0, alias, isLong = false, isSpoofed = false } = has
+  if (has.isSilent === (isUdp ? "udp" : "tcp")) return []
   const isCut = isLong && isUdp
   const same = Buffer.from([0xc0, 12])
   const owner = alias === undefined ? same : nameOf(alias)
@@ -59,24 +65,32 @@ const answered = (question: Buffer, names: Names, isUdp: boolean): Buffer => {
   head.writeUInt16BE(0x8180 | (isSecure ? 0x20 : 0) | (isCut ? 0x200 : 0) | code, 2)
   head.writeUInt16BE(1, 4)
   head.writeUInt16BE(isCut ? 0 : records.length, 6)
-  return Buffer.concat([head, question.subarray(12, at + 5), ...(isCut ? [] : records)])
+  const answer = Buffer.concat([head, question.subarray(12, at + 5), ...(isCut ? [] : records)])
+  const other = Buffer.from(answer)
+  other.writeUInt16BE(answer.readUInt16BE(0) ^ 1, 0)
+  return isSpoofed ? [other, answer] : [answer]
 }
 
 /** Returns the port it listens on. */
 export const nameServer = (names: Names) =>
   Effect.acquireRelease(
     Effect.callback<{ readonly port: number; readonly stop: () => void }, "taken">((resume) => {
-      const overTcp = createServer((socket) => {
+      const overTcp = createServer({ noDelay: true }, (socket) => {
         socket.on("error", () => {})
         socket.on("data", (chunk: Buffer) => {
-          const answer = answered(chunk.subarray(2), names, false)
-          socket.end(Buffer.concat([Buffer.from([answer.length >> 8, answer.length & 0xff]), answer]))
+          for (const answer of answered(chunk.subarray(2), names, false)) {
+            socket.write(Buffer.from([answer.length >> 8, answer.length & 0xff]))
+            socket.write(answer.subarray(0, -1))
+            setImmediate(() => socket.end(answer.subarray(-1)))
+            return
+          }
+          socket.destroy()
         })
       })
       const overUdp = createSocket("udp4")
-      overUdp.on("message", (question, { port, address }) =>
-        overUdp.send(answered(question, names, true), port, address),
-      )
+      overUdp.on("message", (question, { port, address }) => {
+        for (const answer of answered(question, names, true)) overUdp.send(answer, port, address)
+      })
       overTcp.listen(0, "127.0.0.1", () => {
         const address = overTcp.address()
         const port = typeof address === "object" && address !== null ? address.port : 0

@@ -172,12 +172,14 @@ test("a TLSA record is usable if it names a certificate or an authority by a kno
 /** An answer with one question and these records of the same name. */
 const dns = (
   { flags = 0x81a0, id = 1 }: { readonly flags?: number; readonly id?: number },
-  ...records: ReadonlyArray<readonly [type: number, data: ReadonlyArray<number>, kind?: number]>
+  ...records: ReadonlyArray<
+    readonly [type: number, data: ReadonlyArray<number>, kind?: number, owner?: ReadonlyArray<number> | undefined]
+  >
 ) => {
   const question = [1, 97, 0, 0, 1, 0, 1]
   const head = [id >> 8, id & 0xff, flags >> 8, flags & 0xff, 0, 1, 0, records.length, 0, 0, 0, 0]
-  const answers = records.flatMap(([type, data, kind = 1]) =>
-    [0xc0, 12, type >> 8, type & 0xff, 0, kind, 0, 0, 0, 60, data.length >> 8, data.length & 0xff].concat(data),
+  const answers = records.flatMap(([type, data, kind = 1, owner = [0xc0, 12]]) =>
+    [...owner, type >> 8, type & 0xff, 0, kind, 0, 0, 0, 60, data.length >> 8, data.length & 0xff].concat(data),
   )
   return Buffer.from([...head, ...question, ...answers])
 }
@@ -205,6 +207,25 @@ describe("The DNS parser", () => {
     expect(read(dns({ flags: 0x8180 }, [1, a]))).toEqual({ ...found, isSecure: false })
     expect(read(dns({ flags: 0x83a0 }))).toEqual({ ...none, isTruncated: true })
     expect(read(dns({ flags: 0x81a3 }))).toEqual({ ...none, code: 3 })
+    expect(read(dns({ flags: 0x81a9 }))).toEqual({ ...none, code: 9 })
+  })
+
+  test("reads names of any length and case, compressed at any place", () => {
+    const mx = (priority: number, name: ReadonlyArray<number>, owner?: ReadonlyArray<number>) =>
+      [15, [0, priority, ...name], 1, owner] as const
+    const read = (...records: Parameters<typeof dns> extends [unknown, ...infer R] ? R : never) => {
+      const { owner, values } = Message.answer(dns({}, ...records), "MX")!
+      return [owner, values.map((value) => (typeof value === "object" && "exchange" in value ? value.exchange : ""))]
+    }
+    // The first name is at offset 33, and points to the question.
+    expect(read(mx(1, [1, 66, 0xc0, 12]), mx(2, [0xc0, 33], [0xc0, 33]))).toEqual(["a", ["b.a", "b.a"]])
+    const labels = Array.from({ length: 10 }, () => [1, 99]).flat()
+    expect(read(mx(1, [...labels, 0]))).toEqual(["a", ["c.c.c.c.c.c.c.c.c.c"]])
+    // After 255 bytes of text the name is at offset 300.
+    expect(read([16, Array.from({ length: 255 }, () => 0)], mx(1, [1, 100, 0]), mx(2, [0xc1, 44]))).toEqual([
+      "a",
+      ["d", "d"],
+    ])
   })
 
   test("reads no question, nothing that is cut off, and no name with a dot in a label", () => {

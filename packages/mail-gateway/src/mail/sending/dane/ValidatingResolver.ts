@@ -71,8 +71,8 @@ export const make = Effect.fnUntraced(function* (server: ServerAddress) {
   })
   const cache = yield* Cache.makeWith(
     (key: string) => {
-      const [type, name] = key.split(" ", 2) as [Message.Type, string]
-      return query(name, type)
+      const [type] = key.split(" ", 1) as [Message.Type]
+      return query(key.slice(type.length + 1), type)
     },
     {
       capacity: 10_000,
