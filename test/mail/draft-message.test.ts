@@ -89,5 +89,25 @@ describe("A message of a program", () => {
     expect(
       DraftMessage.read(letter("text/plain\r\nContent-Disposition: attachment; filename=a.txt", "t")),
     ).toMatchObject({ attachments: [{ filename: "a.txt" }] })
+    // Nor does it become the text of a message that has HTML only.
+    const withFile = mixed("Content-Type: text/html\r\n\r\n<p>h</p>", "Content-Disposition: attachment\r\n\r\nt")
+    expect(DraftMessage.read(withFile)).not.toHaveProperty("text")
+  })
+
+  it("shows the first of two images with one id, and has names and ids that can be stored", () => {
+    const image = "Content-Type: image/png\r\nContent-ID: <i@x>\r\n"
+    const named = (name: string) => `${image}Content-Disposition: attachment; filename*=utf-8''${name}\r\n\r\nx`
+    const both = mixed('Content-Type: text/html\r\n\r\n<img src="cid:i@x">', named("a%00.png"), named("b.png"))
+    expect(DraftMessage.read(both)?.attachments).toEqual([
+      { filename: "a.png", content_type: "image/png", content_base64: base64("x"), content_id: "i@x" },
+      { filename: "b.png", content_type: "image/png", content_base64: base64("x") },
+    ])
+    const thread = "In-Reply-To: <without-at>\r\nReferences: <without-at> <2@x.example>\r\n"
+    expect(DraftMessage.read(letter("text/plain", "t", thread))).toEqual({
+      ...base,
+      subject: "s",
+      text: "t",
+      references: ["<2@x.example>"],
+    })
   })
 })
