@@ -312,7 +312,10 @@ layer(storesLayer)("sign-up", (it) => {
       yield* invite.requestLink({ email }, "en")
       const closed = yield* deployment({ registration: "closed", inviteCodes: codes })
       const late = { email: newEmail(), tos_accepted: true, invite_code: "early" }
-      expect(yield* Effect.flip(closed.requestLink(late, "en"))).toMatchObject({ code: "invite_required" })
+      expect(yield* Effect.flip(closed.requestLink(late, "en"))).toMatchObject({
+        code: "invite_required",
+        detail: "This service admits no new accounts.",
+      })
       yield* closed.requestLink({ email }, "en")
     }),
   )

@@ -100,11 +100,36 @@ describe("The sign-in email", () => {
     expect((await askFromElsewhere("refused@example.org")).body.dev_magic_link).toBeNull()
   })
 
+  it("asks for the invitation code on the page only when the address is new", async () => {
+    const submit = async (fields: Record<string, string>) => {
+      const response = await fetch(`${service.base}/auth/sign-in`, {
+        method: "POST",
+        headers: { "sec-fetch-site": "same-origin" },
+        body: new URLSearchParams({ terms: "yes", ...fields }),
+      })
+      return [response.status, await response.text()] as const
+    }
+    const email = "page@example.org"
+    const field = /<input name="invite_code"[^>]*value="([^"]*)"/
+    expect(await (await fetch(`${service.base}/auth/sign-in`)).text()).not.toMatch(field)
+    const [status, page] = await submit({ email })
+    expect([status, field.exec(page)?.[1]]).toEqual([403, ""])
+    expect(page).toContain("New accounts need a valid invitation code.")
+    const [refused, repeated] = await submit({ email, invite_code: 'wel"come' })
+    expect([refused, field.exec(repeated)?.[1]]).toEqual([403, "wel&quot;come"])
+    expect((await submit({ email, invite_code: " welcome " }))[0]).toBe(200)
+    expect((await submit({ email }))[0]).toBe(200)
+  })
+
   it("is sent to a new address only with an invitation, and to an account without one", async () => {
     const email = "invited@example.org"
-    for (const invite_code of ["", "Welcome", undefined]) {
+    for (const [invite_code, detail] of [
+      ["", "The `invite_code` is not a valid invitation."],
+      ["Welcome", "The `invite_code` is not a valid invitation."],
+      [undefined, "A new account needs an `invite_code`."],
+    ]) {
       const { status, body } = await ask(email, { invite_code })
-      expect([status, body.code]).toEqual([403, "invite_required"])
+      expect([status, body.code, body.detail]).toEqual([403, "invite_required", detail])
     }
     expect((await call(service.base, "GET", "/api/auth/registration")).body).toEqual({ state: "invite" })
     expect((await ask(email)).status).toBe(202)

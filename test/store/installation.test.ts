@@ -3,8 +3,10 @@ import fs, { chmodSync, cpSync, lstatSync, mkdirSync, mkdtempSync, readdirSync, 
 import { syncBuiltinESMExports } from "node:module"
 import * as os from "node:os"
 import * as path from "node:path"
+import * as EmbeddedPostgres from "@svc/cluster/store/EmbeddedPostgres"
 import { provide } from "@svc/cluster/store/embedded/Binaries"
 import { initialise } from "@svc/cluster/store/embedded/Server"
+import { Effect } from "effect"
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest"
 
 const cpOf = cpSync
@@ -81,6 +83,17 @@ describe.skipIf(process.platform === "win32")("an installation", () => {
     const native = installed({ postgres: "exit 0" })
     expect(provide(path.join(directory, "home"), {}, native)).toBe(native)
     expect(provide(path.join(directory, "home"), {}, native, refused("EROFS"))).toBe(native)
+  })
+
+  it("names the setting if its directory cannot hold data", async () => {
+    const file = path.join(directory, "file")
+    writeFileSync(file, "")
+    for (const place of [file, path.join(file, "data")]) {
+      const opened = Effect.flip(Effect.scoped(EmbeddedPostgres.open({ directory: place })))
+      const { message } = await Effect.runPromise(opened)
+      expect(message.startsWith(`${place} cannot hold the data (`)).toBe(true)
+      expect(message).toMatch(/Set SVC_DATA_DIR to a folder that you can write to\.$/)
+    }
   })
 
   it("fails with instructions for a uid without a user name", () => {

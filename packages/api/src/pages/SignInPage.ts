@@ -1,6 +1,7 @@
 /** The page that mails a magic link. The code of a waiting device or the id of an app's request travels in the link. */
 import { EmailAddress, type Language } from "@svc/domain/account/Account"
 import { displayUserCode, userCodeOf } from "@svc/domain/account/Device"
+import { Accounts } from "@svc/cluster/account/Accounts"
 import { PublicLimits } from "@svc/cluster/limits/PublicLimits"
 import { Effect, Schema } from "effect"
 import { HttpRouter, HttpServerRequest } from "effect/http"
@@ -71,10 +72,16 @@ const words = texts({
     "Akzeptiere die Nutzungsbedingungen, um ein Konto zu erstellen.",
     "Acceptez les conditions d’utilisation pour créer un compte.",
   ],
+  invite: ["Invitation code", "Einladungscode", "Code d’invitation"],
   needsInvite: [
-    "New accounts need an invitation. You can sign in to an existing account without one.",
-    "Für ein neues Konto brauchst du eine Einladung. In ein bestehendes Konto kommst du auch ohne.",
-    "Un nouveau compte nécessite une invitation. Vous pouvez vous connecter sans invitation à un compte existant.",
+    "New accounts need a valid invitation code. You can sign in to an existing account without one.",
+    "Für ein neues Konto brauchst du einen gültigen Einladungscode. In ein bestehendes Konto kommst du auch ohne.",
+    "Un nouveau compte nécessite un code d’invitation valide. Vous pouvez vous connecter sans code à un compte existant.",
+  ],
+  closed: [
+    "This service admits no new accounts. You can sign in to an existing account.",
+    "Dieser Dienst nimmt keine neuen Konten auf. In ein bestehendes Konto kannst du dich anmelden.",
+    "Ce service n’accepte pas de nouveaux comptes. Vous pouvez vous connecter à un compte existant.",
   ],
   tooMany: [
     "Too many links were requested. Try again later.",
@@ -91,6 +98,7 @@ const words = texts({
 const SignIn = Schema.Struct({
   email: EmailAddress,
   terms: Schema.optionalKey(Schema.String),
+  invite_code: Schema.optionalKey(Schema.String.check(Schema.isMaxLength(200))),
   user_code: Schema.optionalKey(Schema.String.check(Schema.isMaxLength(100))),
   /** The id of an authorization request of an app. */
   request: Schema.optionalKey(Schema.String.check(Schema.isUUID())),
@@ -107,6 +115,8 @@ interface Shown {
   readonly request?: string | undefined
   readonly email?: string | undefined
   readonly notice?: string
+  /** The entered invitation code; undefined omits the field. */
+  readonly invite?: string | undefined
 }
 
 const purposeOf = ({ userCode, request }: Shown): Purpose =>
@@ -116,11 +126,16 @@ const noticeOf = (text: string) => `<p class="told" role="status">${escape(text)
 
 /** Returns the sign-in form as HTML, below the notice if there is one. */
 export const signInForm = (lang: Language, options: Shown) => {
-  const { heading, email, terms, button } = words[lang]
+  const { heading, email, invite, terms, button } = words[lang]
   return `<h1>${heading[purposeOf(options)]}</h1>
 ${options.notice === undefined ? "" : noticeOf(options.notice)}
 <form method="post" action="/auth/sign-in">${options.userCode === undefined ? "" : `<input type="hidden" name="user_code" value="${options.userCode}">`}${options.request === undefined ? "" : `<input type="hidden" name="request" value="${options.request}">`}
-<label>${email}<br><input name="email" type="email" required autocomplete="email" value="${escape(options.email ?? "")}"></label>
+<label>${email}<br><input name="email" type="email" required autocomplete="email" value="${escape(options.email ?? "")}"></label>${
+    options.invite === undefined
+      ? ""
+      : `
+<p><label>${invite}<br><input name="invite_code" maxlength="200" autocomplete="off" value="${escape(options.invite)}"></label></p>`
+  }
 <p><label><input type="checkbox" name="terms" value="yes"> ${terms[0]} <a href="/terms" target="_blank">${terms[1]}</a> ${terms[2]}</label></p>
 <button>${button}</button></form>`
 }
@@ -135,6 +150,7 @@ export const layer = HttpRouter.use((router) =>
   Effect.gen(function* () {
     const request = yield* MagicLinks.make
     const limits = yield* PublicLimits
+    const { registration } = yield* Accounts
 
     yield* router.add(
       "GET",
@@ -147,13 +163,17 @@ export const layer = HttpRouter.use((router) =>
       if (!(yield* fromOurPages)) return signInPage(lang, { notice: say.elsewhere }, 403)
       yield* limited(limits, "magic_link")
       const form = yield* HttpServerRequest.schemaBodyUrlParams(SignIn)
-      const { email, terms, request: authorization } = form
-      const shown = { userCode: readCode(form.user_code), request: authorization, email }
-      const again = (text: string, status: number) =>
-        Effect.succeed(signInPage(lang, { ...shown, notice: text }, status))
+      const { email, terms, request: authorization, invite_code: invite } = form
+      const shown = { userCode: readCode(form.user_code), request: authorization, email, invite }
+      const again = (text: string, status: number, asked: Shown = shown) =>
+        Effect.succeed(signInPage(lang, { ...asked, notice: text }, status))
       return yield* Effect.map(
         // A new account takes the language of the page.
-        request({ email, tos_accepted: terms === "yes" }, lang, shown),
+        request(
+          { email, tos_accepted: terms === "yes", ...(invite === undefined ? {} : { invite_code: invite }) },
+          lang,
+          shown,
+        ),
         (sent) =>
           framed(
             lang,
@@ -166,7 +186,11 @@ export const layer = HttpRouter.use((router) =>
       ).pipe(
         Effect.catchTags({
           tos_not_accepted: () => again(say.needsTerms, 422),
-          invite_required: () => again(say.needsInvite, 403),
+          // The field appears only now, because existing accounts need no code.
+          invite_required: () =>
+            registration === "closed"
+              ? again(say.closed, 403)
+              : again(say.needsInvite, 403, { ...shown, invite: invite ?? "" }),
           rate_limited: () => again(say.tooMany, 429),
           mail_relay_unavailable: () => again(say.later, 503),
           unavailable: () => again(say.later, 503),

@@ -74,9 +74,14 @@ const make = (settings: AccountSettings) =>
     const newest = (yield* Versions).at(-1)!.version
 
     const admit = (request: MagicLinkRequest): Effect.Effect<void, InviteRequired | TosNotAccepted> => {
-      const invited = request.invite_code !== undefined && settings.inviteCodes.has(request.invite_code)
-      if (settings.registration === "closed" || (settings.registration === "invite" && !invited)) {
-        return Effect.fail(new InviteRequired({ detail: "Sign-up needs a valid invitation." }))
+      const { invite_code: code } = request
+      if (settings.registration === "closed") {
+        return Effect.fail(new InviteRequired({ detail: "This service admits no new accounts." }))
+      }
+      if (settings.registration === "invite" && (code === undefined || !settings.inviteCodes.has(code.trim()))) {
+        const detail =
+          code === undefined ? "A new account needs an `invite_code`." : "The `invite_code` is not a valid invitation."
+        return Effect.fail(new InviteRequired({ detail }))
       }
       return request.tos_accepted === true
         ? Effect.void

@@ -40,6 +40,14 @@ const failure = (error: unknown) =>
 const attempt = <A>(evaluate: () => A) => Effect.try({ try: evaluate, catch: failure })
 const attemptPromise = <A>(evaluate: () => Promise<A>) => Effect.tryPromise({ try: evaluate, catch: failure })
 
+/** A file system error alone does not tell an operator which setting to change. */
+const unusable = (directory: string) => (error: unknown) =>
+  error instanceof Error && "syscall" in error
+    ? failure(
+        `${directory} cannot hold the data (${error.message}). Set SVC_DATA_DIR to a folder that you can write to.`,
+      )
+    : failure(error)
+
 /** Waits until the effect finds a value. */
 const until = <A>(look: Effect.Effect<A | undefined, EmbeddedPostgresError>): Effect.Effect<A, EmbeddedPostgresError> =>
   Effect.flatMap(look, (found) =>
@@ -166,14 +174,17 @@ export const open = Effect.fn("EmbeddedPostgres.open")(function* (options: {
   /** Opens an existing database of another major version instead, with that version's binaries. */
   readonly former?: { readonly home: string; readonly native: string }
 }): Effect.fn.Return<Embedded, EmbeddedPostgresError, Scope.Scope> {
-  const installation = yield* attempt((): Server.Installation => {
-    const directory = path.resolve(options.directory)
-    const account = Account.unprivileged(directory)
-    const { former, settings = {} } = options
-    const home = former?.home ?? Account.home(directory, account)
-    if (former === undefined) Server.refuseOtherMajorVersion(home)
-    Server.prepare(home, account)
-    return { home, account, native: Binaries.provide(home, account, former?.native), settings }
+  const directory = path.resolve(options.directory)
+  const { former, settings = {} } = options
+  const installation = yield* Effect.try({
+    try: (): Server.Installation => {
+      const account = Account.unprivileged(directory)
+      const home = former?.home ?? Account.home(directory, account)
+      if (former === undefined) Server.refuseOtherMajorVersion(home)
+      Server.prepare(home, account)
+      return { home, account, native: Binaries.provide(home, account, former?.native), settings }
+    },
+    catch: unusable(directory),
   })
   yield* Effect.acquireRelease(
     Binaries.windows ? Effect.succeed(undefined) : attemptPromise(() => Lease.take(installation.home)),
