@@ -69,9 +69,9 @@ export const layer = ConnectorActor.toLayer(
       },
     })
     calls = yield* PlatformCalls.make({ platform, ownership, client, sealing, sql })
-    const parts: Parts = { ownership, calls, pollTrigger: PollTrigger.make() }
+    const parts: Parts = { ownership, calls, pollTrigger: PollTrigger.make(), sql }
     streams = yield* Streams.make(parts)
-    const revocations = yield* Revocations.make(parts, { canonical, platform: name }, sql, sealing)
+    const revocations = yield* Revocations.make(parts, { canonical, platform: name }, sealing)
     const worker = yield* Worker.make({
       state: ownership.state,
       sources: [
@@ -84,7 +84,6 @@ export const layer = ConnectorActor.toLayer(
     })
     const actor: ConnectorHandlers.Actor = {
       ...parts,
-      sql,
       sealing,
       revocations,
       wake: worker.wake,

@@ -8,7 +8,7 @@ import * as Permit from "../actor/Permit.ts"
 import type { Fenced } from "../actor/Write.ts"
 import { byOf, requireOwner, type Request, type ActorIdentity } from "../actor/ActorHandlers.ts"
 import type { Sealing } from "../sealing/Sealing.ts"
-import { orUnavailable, type Sql } from "../store/Database.ts"
+import { orUnavailable } from "../store/Database.ts"
 import type { SqlError } from "effect/sql"
 import { Timing } from "../Timing.ts"
 import { withTimeout } from "./PlatformCalls.ts"
@@ -25,7 +25,6 @@ import { credentialRefused } from "./Refusals.ts"
 
 /** The dependencies of the handlers. */
 export interface Actor extends Parts {
-  readonly sql: Sql
   readonly sealing: Sealing["Service"]
   readonly revocations: Revocations
   readonly wake: Effect.Effect<void>

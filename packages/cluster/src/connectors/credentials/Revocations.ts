@@ -9,7 +9,6 @@ import { Clock, Effect, Redacted, Semaphore } from "effect"
 import { commit, type OwnIdentity } from "../../actor/Write.ts"
 import type { Sealing } from "../../sealing/Sealing.ts"
 import type { SqlError } from "effect/sql"
-import type { Sql } from "../../store/Database.ts"
 import { Timing } from "../../Timing.ts"
 import * as SingleRun from "../../work/SingleRun.ts"
 import type { Running, Source } from "../../work/Source.ts"
@@ -52,9 +51,8 @@ export interface Revocations {
 }
 
 export const make = Effect.fnUntraced(function* (
-  { ownership, calls }: Parts,
+  { ownership, calls, sql }: Parts,
   of: Pick<ConnectorState, "canonical" | "platform">,
-  sql: Sql,
   sealing: Sealing["Service"],
 ) {
   const { platform } = calls

@@ -5,6 +5,7 @@
 import { Clock, Effect, type Scope } from "effect"
 import type { OwnIdentity } from "../../actor/Write.ts"
 import type { Ownership } from "../../actor/Ownership.ts"
+import type { Sql } from "../../store/Database.ts"
 import * as SingleRun from "../../work/SingleRun.ts"
 import type { Source } from "../../work/Source.ts"
 import type { PollTrigger } from "./PollTrigger.ts"
@@ -16,6 +17,7 @@ export interface Parts {
   readonly ownership: Ownership<ConnectorState>
   readonly calls: PlatformCalls
   readonly pollTrigger: PollTrigger
+  readonly sql: Sql
 }
 
 interface DueWork {

@@ -38,13 +38,21 @@ export const source = dueWork({
   column: "poll_due_at",
   dueOf: ({ pollDueAt }) => pollDueAt,
 
-  make: Effect.fnUntraced(function* ({ ownership, calls, pollTrigger }) {
-    let raised: ReadonlyArray<{ readonly at: number; readonly count: number }> = []
+  make: Effect.fnUntraced(function* ({ ownership, calls, pollTrigger, sql }) {
+    let raised: ReadonlyArray<{ readonly at: number; readonly count: number }> | undefined
 
-    const eventsInLastHour = (now: number) => {
+    const eventsInLastHour = Effect.fnUntraced(function* (identity: OwnIdentity, now: number) {
+      // The actor leaves memory between slow polls.
+      raised ??= yield* Effect.map(
+        sql<{ at: Date; count: number }>`
+          select heard_at as at, count(*)::int as count from connector_heard
+          where identity_id = ${identity.id} and platform = ${calls.platform.name} and heard_at > ${new Date(now - hour)}
+          group by heard_at`,
+        (rows) => rows.map(({ at, count }) => ({ at: at.getTime(), count })),
+      )
       raised = raised.filter(({ at }) => at > now - hour)
       return raised.reduce((sum, { count }) => sum + count, 0)
-    }
+    })
 
     const slower = (connection: Connection, factor: number) =>
       Math.min(Timing.pollLongestMillis, Math.round(connection.pollWaitMillis * factor))
@@ -61,7 +69,7 @@ export const source = dueWork({
 
     const pollOnce = Effect.fn("PollSource.poll")(function* (identity: OwnIdentity, connection: Connection) {
       const start = yield* Clock.currentTimeMillis
-      if (eventsInLastHour(start) >= eventsPerHour) {
+      if ((yield* eventsInLastHour(identity, start)) >= eventsPerHour) {
         const outcome: Outcome = {
           waitMillis: connection.pollWaitMillis,
           dueAt: new Date(start + Timing.pollLongestMillis),
@@ -74,7 +82,7 @@ export const source = dueWork({
       const poll = yield* withTimeout(calls.platform.poll(session, connection.mark ?? undefined), calls.platform.title)
       const count = yield* report(identity, connection, poll)
       const now = yield* Clock.currentTimeMillis
-      raised = [...raised, { at: now, count }]
+      raised = [...(raised ?? []), { at: now, count }]
       const dueAt = poll.more && count > 0 ? new Date(now) : null
       const outcome: Outcome = {
         // The first poll only determines the position.

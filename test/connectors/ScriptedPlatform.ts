@@ -1,0 +1,82 @@
+/** A platform without a server: each test says what its calls return. */
+import { ask } from "@svc/cluster/actor/Ask"
+import * as ConnectorWork from "@svc/cluster/connectors/work/ConnectorWork"
+import type { Connected, Platform, Session } from "@svc/cluster/connectors/platforms/Platform"
+import { Platforms } from "@svc/cluster/connectors/platforms/Platforms"
+import { Timing } from "@svc/cluster/Timing"
+import * as Overdue from "@svc/cluster/work/Overdue"
+import { Effect, Layer, Redacted } from "effect"
+import { actors, makeIdentity } from "../harness/Actors.ts"
+import { newHandle } from "../harness/Client.ts"
+import { makeOrg } from "../harness/Stores.ts"
+import { connectors } from "./ConnectedIdentity.ts"
+
+type Calls = Pick<Platform, "inspect" | "poll" | "posts" | "revoke" | "undisclose"> & {
+  readonly login: () => Effect.Effect<Connected>
+}
+
+export const status = {
+  account: { name: "ada@platform.example", id: "1", service: "https://platform.example" },
+  capabilities: ["post"],
+  disclosed: false,
+} as const
+
+const connected: Connected = { ...status, via: "app_password", credential: Redacted.make("first") }
+
+const sound: Calls = {
+  login: () => Effect.succeed(connected),
+  inspect: () => Effect.succeed(status),
+  poll: () => Effect.succeed({ received: [], mark: "mark", more: false }),
+  posts: () => Effect.succeed({ entries: [], cursor: null }),
+  revoke: () => Effect.void,
+  undisclose: () => Effect.void,
+}
+
+let calls = sound
+/** Replaces calls of the platform; all others succeed. */
+export const script = (changed: Partial<Calls> = {}): void => void (calls = { ...sound, ...changed })
+
+/** Reads the account's posts with a call that gets the session of the connection. */
+export const reading = (use: (session: Session) => Effect.Effect<unknown, never>): Partial<Calls> => ({
+  posts: (session) => Effect.as(use(session), { entries: [], cursor: null }),
+})
+
+const unused = () => Effect.die("not scripted")
+const platform: Platform = {
+  name: "mastodon",
+  title: "Mastodon",
+  login: () => calls.login(),
+  inspect: (session) => calls.inspect(session),
+  poll: (session, mark) => calls.poll(session, mark),
+  posts: (session, page) => calls.posts(session, page),
+  revoke: (session) => calls.revoke(session),
+  undisclose: (session, changed) => calls.undisclose(session, changed),
+  authorize: unused,
+  finish: unused,
+  validate: () => Effect.void,
+  post: unused,
+  sendDm: unused,
+  dms: unused,
+  thread: unused,
+  notifications: unused,
+  disclose: unused,
+  stream: undefined,
+}
+
+/** Actors whose Connectors use the scripted platform. Includes the scan for overdue work. */
+export const scriptedActors = Overdue.layer(ConnectorWork.watched).pipe(
+  Layer.provideMerge(actors({ platforms: Layer.succeed(Platforms, { of: () => Effect.succeed(platform) }) })),
+)
+
+export const login = Effect.fnUntraced(function* (handle: string, org_id: string) {
+  const message = { org_id, account: "ada", password: "password", apply_disclosure: false }
+  yield* ask((yield* connectors(handle)).Login(message), Timing.askPlatform)
+})
+
+/** Creates an Org with an Identity that is connected to the platform. */
+export const scriptedIdentity = Effect.fnUntraced(function* (stem: string) {
+  const [org_id, handle] = [yield* makeOrg, newHandle(stem)]
+  const { id } = yield* makeIdentity(org_id, handle)
+  yield* login(handle, org_id)
+  return { org_id, id, handle, actor: yield* connectors(handle) }
+})

@@ -1,0 +1,351 @@
+/** Background work of a Connector whose platform fails: checks of the profile, polls, refreshes and revocations. */
+import { expect, layer } from "@effect/vitest"
+import { ask } from "@svc/cluster/actor/Ask"
+import * as Failure from "@svc/cluster/connectors/platforms/Failure"
+import type { Poll } from "@svc/cluster/connectors/platforms/Platform"
+import { Writes } from "@svc/cluster/store/Database"
+import { Timing } from "@svc/cluster/Timing"
+import { Clock, Effect, Redacted } from "effect"
+import { TestClock } from "effect/testing"
+import { waitUntil } from "../harness/Actors.ts"
+import { rows } from "../harness/Stores.ts"
+import { eventsOf, rowOf } from "./ConnectedIdentity.ts"
+import { login, reading, script, scriptedActors, scriptedIdentity, status } from "./ScriptedPlatform.ts"
+
+const through = <A, E, R>(message: Effect.Effect<A, E, R>) => ask(message, Timing.askPlatform)
+const typesOf = (id: string) => Effect.map(eventsOf(id), (events) => events.map(({ type }) => type))
+const marked = (id: string) => waitUntil(rowOf(id), (row) => row?.mark != null, 0)
+
+/** Failures that say nothing about the credential. */
+const passing: ReadonlyArray<readonly [string, Effect.Effect<never, Failure.PlatformFailure>]> = [
+  ["a rate limit", Effect.fail(new Failure.PlatformRateLimited({ message: "slow down", until: null }))],
+  ["an outage", Effect.fail(new Failure.PlatformUnreachable({ message: "slow down" }))],
+  ["a refusal", Effect.fail(new Failure.PlatformRefused({ message: "slow down" }))],
+  ["a missing function", Effect.fail(new Failure.Unsupported({ message: "slow down" }))],
+  ["a refused input", Effect.fail(new Failure.InputRefused({ message: "slow down", path: "/" }))],
+  ["a defect", Effect.die("slow down")],
+]
+const refused = Effect.fail(new Failure.CredentialRefused({ message: "token expired" }))
+
+layer(scriptedActors)("a check of a profile", (it) => {
+  const hour = Timing.profileRecheckMillis
+  /** Advances the clock to the next check, and returns the milliseconds from there to the check after it. */
+  const nextCheck = Effect.fnUntraced(function* (id: string) {
+    const due = (yield* rowOf(id))!.check_due_at!
+    yield* TestClock.setTime(due.getTime())
+    const { value } = yield* waitUntil(rowOf(id), (row) => row?.check_due_at?.getTime() !== due.getTime(), "1 second")
+    return value!.check_due_at === null ? null : value!.check_due_at.getTime() - due.getTime()
+  })
+
+  it.effect("is repeated after an hour if it fails, and a day after it succeeded", () =>
+    Effect.gen(function* () {
+      script()
+      const { id } = yield* scriptedIdentity("check")
+      for (const [what, failure] of passing) {
+        script({ inspect: () => failure })
+        const wait = yield* nextCheck(id)
+        expect([what, Math.round(wait! / hour)]).toEqual([what, 1])
+      }
+      script({ inspect: () => Effect.succeed({ ...status, capabilities: ["post", "dm"] }) })
+      expect(Math.round((yield* nextCheck(id))! / hour)).toBe(24)
+      // The account was never marked as automated, so it need not be.
+      expect(yield* rowOf(id)).toMatchObject({ status: "connected", capabilities: ["post", "dm"] })
+      script({ inspect: () => refused })
+      expect(yield* nextCheck(id)).toBe(null)
+      expect(yield* rowOf(id)).toMatchObject({ status: "stopped", last_error: "Mastodon: token expired" })
+      expect(yield* typesOf(id)).toEqual(["connector.connected", "connector.stopped"])
+    }),
+  )
+
+  it.effect("that stopped the Connector is repeated every hour until the profile is marked again", () =>
+    Effect.gen(function* () {
+      const disclosed = Effect.succeed({ ...status, disclosed: true })
+      script({ inspect: () => disclosed })
+      const { id } = yield* scriptedIdentity("marks")
+      yield* nextCheck(id)
+      script()
+      yield* nextCheck(id)
+      expect(yield* rowOf(id)).toMatchObject({ status: "stopped", poll_due_at: null })
+      for (const inspect of [Effect.succeed(status), refused, passing[1]![1]]) {
+        script({ inspect: () => inspect })
+        expect(Math.round((yield* nextCheck(id))! / hour)).toBe(1)
+      }
+      script({ inspect: () => disclosed })
+      expect(Math.round((yield* nextCheck(id))! / hour)).toBe(24)
+      expect(yield* typesOf(id)).toEqual(["connector.connected", "connector.stopped", "connector.recovered"])
+    }),
+  )
+
+  it.effect("that ends after the Connector was paused or connected again changes nothing", () =>
+    Effect.gen(function* () {
+      for (const isPaused of [true, false]) {
+        script()
+        const { id, org_id, handle, actor } = yield* scriptedIdentity(isPaused ? "paused" : "again")
+        yield* marked(id)
+        let [started, ended] = [false, false]
+        const gate = Promise.withResolvers<void>()
+        script({
+          inspect: () =>
+            Effect.promise(() => ((started = true), gate.promise)).pipe(
+              Effect.andThen(Effect.fail(new Failure.PlatformUnreachable({ message: "late" }))),
+              Effect.ensuring(Effect.sync(() => (ended = true))),
+            ),
+        })
+        yield* TestClock.setTime((yield* rowOf(id))!.check_due_at!.getTime())
+        const seen = (is: () => boolean, step: "1 second" | 0) =>
+          waitUntil(
+            Effect.map(rowOf(id), () => is()),
+            (value) => value,
+            step,
+          )
+        yield* seen(() => started, "1 second")
+        if (isPaused) yield* ask(actor.Pause({ org_id, paused: true, everyone: false }))
+        else yield* login(handle, org_id)
+        const { check_due_at } = (yield* rowOf(id))!
+        gate.resolve()
+        yield* seen(() => ended, 0)
+        // The next command waits for the write of the check.
+        yield* ask(actor.Pause({ org_id, paused: isPaused, everyone: true }))
+        yield* rowOf(id)
+        expect(check_due_at === null).toBe(isPaused)
+        expect((yield* rowOf(id))!.check_due_at).toEqual(check_due_at)
+      }
+    }),
+  )
+})
+
+layer(scriptedActors)("a poll", (it) => {
+  /** Advances the clock to the next poll, and returns the row after it. */
+  const nextPoll = Effect.fnUntraced(function* (id: string) {
+    const due = (yield* rowOf(id))!.poll_due_at!
+    yield* TestClock.setTime(due.getTime())
+    const { value } = yield* waitUntil(rowOf(id), (row) => row?.poll_due_at?.getTime() !== due.getTime(), "1 second")
+    return value!
+  })
+
+  it.effect("that fails shows why, comes later each time, and leaves the position where it is", () =>
+    Effect.gen(function* () {
+      script()
+      const { id, org_id, actor } = yield* scriptedIdentity("polls")
+      const { value } = yield* marked(id)
+      let wait = value!.poll_wait_millis
+      for (const [what, failure] of passing) {
+        script({ poll: () => failure })
+        wait = Math.min(wait * 2, Timing.pollLongestMillis)
+        const last_error = what === "a defect" ? "The poll failed because of an error in this service." : "slow down"
+        const row = yield* nextPoll(id)
+        expect([what, row]).toMatchObject([what, { last_error, poll_wait_millis: wait, mark: "mark" }])
+        expect(row.polled_at).toEqual(value!.polled_at)
+      }
+      script({ poll: () => Effect.succeed({ received: [], mark: "later", more: false }) })
+      const row = yield* nextPoll(id)
+      expect(row).toMatchObject({ last_error: null, mark: "later" })
+      expect(row.polled_at!.getTime()).toBeGreaterThan(value!.polled_at!.getTime())
+      const notBefore = new Date((yield* Clock.currentTimeMillis) + 30 * 60_000)
+      script({ poll: () => Effect.succeed({ received: [], mark: "later", more: false, notBefore }) })
+      expect((yield* nextPoll(id)).poll_due_at).toEqual(notBefore)
+      yield* through(actor.Disconnect({ org_id }))
+    }),
+  )
+
+  it.effect("follows at once while there is more, raises at most 100 Events, and 300 in an hour", () =>
+    Effect.gen(function* () {
+      let posts = 0
+      const received = (count: number): Poll["received"] =>
+        Array.from({ length: count }, () => {
+          const [uri, at] = [`https://platform.example/${posts++}`, new Date(1_800_000_000_000)]
+          const author = { author: "grace", author_id: "2", author_name: null }
+          const post = { uri, url: uri, ...author, text: "hello", reply_to: null, created_at: at }
+          return { kind: "mention", key: uri, post, at } as const
+        })
+      script()
+      const { id, org_id, actor } = yield* scriptedIdentity("many")
+      yield* marked(id)
+      const polls: Array<number> = []
+      script({
+        poll: () =>
+          Effect.map(Clock.currentTimeMillis, (now) => {
+            polls.push(now)
+            return { received: received(101), mark: `mark ${polls.length}`, more: true }
+          }),
+      })
+      const mentions = Effect.map(eventsOf(id, "connector.mention"), (events) => events.length)
+      yield* TestClock.setTime((yield* rowOf(id))!.poll_due_at!.getTime())
+      const { value } = yield* waitUntil(rowOf(id), (row) => row?.last_error != null, "50 millis")
+      expect(value).toMatchObject({ mark: "mark 3", last_error: expect.stringContaining("More than 300 posts") })
+      expect([polls.length, yield* mentions]).toEqual([3, 300])
+      expect(polls[2]! - polls[0]!).toBeLessThan(Timing.pollSoonestMillis)
+      const wait = value!.poll_due_at!.getTime() - (yield* Clock.currentTimeMillis)
+      expect(Math.abs(wait - Timing.pollLongestMillis)).toBeLessThan(5_000)
+      // The posts of the next hour are reported from the same position.
+      yield* waitUntil(rowOf(id), (row) => row?.mark !== "mark 3", "1 minute")
+      expect(polls[3]! - polls[0]!).toBeGreaterThanOrEqual(60 * 60_000)
+      yield* through(actor.Disconnect({ org_id }))
+    }),
+  )
+})
+
+layer(scriptedActors)("a refresh of a credential", (it) => {
+  const began = (id: string) =>
+    Effect.map(
+      rows<{ refresh_began_at: Date | null }>((sql) => sql`select * from connector where identity_id = ${id}`),
+      ([row]) => row!.refresh_began_at,
+    )
+
+  it.effect("may be repeated at once if no token was spent, and after 30 seconds otherwise", () =>
+    Effect.gen(function* () {
+      script()
+      const { id, org_id, actor } = yield* scriptedIdentity("refresh")
+      yield* marked(id)
+      /** Runs a refresh; returns its outcome, and whether it ran. */
+      const refresh = Effect.fnUntraced(function* (run: Effect.Effect<unknown, Failure.PlatformFailure>) {
+        let ran = false
+        let outcome = "done"
+        script(
+          reading(({ exclusively }) =>
+            exclusively(
+              Effect.andThen(
+                Effect.sync(() => (ran = true)),
+                run,
+              ),
+            ).pipe(Effect.catch((failure) => Effect.sync(() => (outcome = failure._tag)))),
+          ),
+        )
+        yield* through(actor.ReadPosts({ org_id, of: "posts", limit: 1, cursor: null }))
+        return [ran, outcome]
+      })
+      const [limited, outage, refusal] = passing.map(([, failure]) => failure)
+      for (const [failure, tag] of [
+        [limited, "PlatformRateLimited"],
+        [refusal, "PlatformRefused"],
+        [refused, "CredentialRefused"],
+        [Effect.void, "done"],
+      ] as const) {
+        expect(yield* refresh(failure!)).toEqual([true, tag])
+        expect([tag, yield* began(id)]).toEqual([tag, null])
+      }
+      expect(yield* refresh(outage!)).toEqual([true, "PlatformUnreachable"])
+      const at = yield* began(id)
+      expect(at).not.toBe(null)
+      expect(yield* refresh(Effect.void)).toEqual([false, "PlatformUnreachable"])
+      yield* TestClock.adjust(Timing.refreshDoubtMillis - 1)
+      expect(yield* refresh(Effect.void)).toEqual([false, "PlatformUnreachable"])
+      expect(yield* began(id)).toEqual(at)
+      yield* TestClock.adjust(1)
+      expect(yield* refresh(Effect.void)).toEqual([true, "done"])
+      expect(yield* began(id)).toBe(null)
+    }),
+  )
+
+  it.effect("stores its credential for the next call, but not in a connection that was replaced meanwhile", () =>
+    Effect.gen(function* () {
+      script()
+      const { org_id, handle, actor } = yield* scriptedIdentity("stores")
+      const read = () => through(actor.ReadPosts({ org_id, of: "posts", limit: 1, cursor: null }))
+      const seen: Array<string> = []
+      const look = reading(({ credential }) =>
+        Effect.orDie(Effect.map(credential, (found) => void seen.push(Redacted.value(found)))),
+      )
+      script(look)
+      yield* read()
+      const again = Effect.orDie(login(handle, org_id))
+      for (const isReplaced of [false, true]) {
+        const context = yield* Effect.context<never>()
+        script(
+          reading(({ exclusively, storeCredential }) =>
+            exclusively(
+              Effect.andThen(
+                isReplaced ? Effect.provideContext(again as Effect.Effect<void>, context) : Effect.void,
+                storeCredential(Redacted.make("second")),
+              ),
+            ).pipe(Effect.catch((failure) => Effect.sync(() => void seen.push(failure._tag)))),
+          ),
+        )
+        yield* read()
+        script(look)
+        yield* read()
+      }
+      expect(seen).toEqual(["first", "second", "Halted", "first"])
+    }),
+  )
+})
+
+layer(scriptedActors)("a revocation", (it) => {
+  interface Revocation {
+    readonly attempts: number
+    readonly last_error: string | null
+    readonly disclosure: string | null
+    readonly due_at: Date
+  }
+  const pending = (id: string) =>
+    rows<Revocation>((sql) => sql`select * from connector_revocation where identity_id = ${id} order by attempts`)
+  const disconnected = Effect.fnUntraced(function* (stem: string, disclosure: string | null = null) {
+    const made = yield* scriptedIdentity(stem)
+    const sql = yield* Writes
+    yield* sql`update connector set disclosure = ${disclosure} where identity_id = ${made.id}`
+    yield* through(made.actor.Disconnect({ org_id: made.org_id }))
+    return made
+  })
+  const attempt = Effect.fnUntraced(function* (id: string) {
+    const [before] = yield* pending(id)
+    yield* TestClock.setTime(before!.due_at.getTime())
+    yield* waitUntil(pending(id), ([row]) => row?.attempts !== before!.attempts, "1 second")
+  })
+
+  it.effect("is repeated after a failure of the platform or of this service, and ends if it is pointless", () =>
+    Effect.gen(function* () {
+      for (const [n, [what, failure]] of passing.entries()) {
+        script({ revoke: () => failure })
+        const { id } = yield* disconnected(`revoke${n}`)
+        const last_error =
+          what === "a defect" ? "The revocation failed because of an error in this service." : "slow down"
+        const left = what === "a missing function" ? [] : [{ attempts: 1, last_error }]
+        expect([what, ...(yield* pending(id))]).toMatchObject([what, ...left])
+      }
+      script({ revoke: () => refused })
+      expect(yield* pending((yield* disconnected("revoke")).id)).toEqual([])
+    }),
+  )
+
+  it.effect("takes the disclosure back once, and first, and with the latest credential", () =>
+    Effect.gen(function* () {
+      const done: Array<string> = []
+      // Those of other tests are due too.
+      yield* Effect.flatMap(Writes, (sql) => sql`delete from connector_revocation`)
+      const failing = passing[1]![1]
+      const note = (what: string) => Effect.sync(() => void done.push(what))
+      script({ undisclose: () => Effect.andThen(note("undisclose"), failing), revoke: () => note("revoke") })
+      const { id } = yield* disconnected("undoes", "line")
+      expect(yield* pending(id)).toMatchObject([{ attempts: 1, disclosure: "line" }])
+      script({
+        undisclose: (_, changed) => note(`undisclose ${changed}`),
+        revoke: ({ exclusively, storeCredential }) =>
+          Effect.andThen(exclusively(storeCredential(Redacted.make("second"))), failing),
+      })
+      yield* attempt(id)
+      expect(yield* pending(id)).toMatchObject([{ attempts: 2, disclosure: null }])
+      script({
+        undisclose: () => note("again"),
+        revoke: ({ credential }) => Effect.flatMap(credential, (found) => note(`revoke ${Redacted.value(found)}`)),
+      })
+      yield* attempt(id)
+      expect(yield* pending(id)).toEqual([])
+      expect(done).toEqual(["undisclose", "undisclose line", "revoke second"])
+    }),
+  )
+
+  it.effect("delays the end of an Identity until each credential was tried three times", () =>
+    Effect.gen(function* () {
+      script({ revoke: () => passing[1]![1] })
+      const { id, org_id, handle, actor } = yield* disconnected("leaves")
+      const sql = yield* Writes
+      yield* sql`update connector_revocation set attempts = 4 where identity_id = ${id}`
+      yield* login(handle, org_id)
+      const revoked: Array<boolean> = []
+      for (let n = 0; n < 3; n++) revoked.push((yield* through(actor.Leave({ org_id }))).revoked)
+      expect(revoked).toEqual([false, false, true])
+      expect((yield* pending(id)).map(({ attempts }) => attempts)).toEqual([3, 7])
+      expect(yield* rowOf(id)).toBeUndefined()
+    }),
+  )
+})
