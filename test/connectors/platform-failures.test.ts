@@ -162,13 +162,11 @@ layer(scriptedActors)("a poll", (it) => {
       const { id, org_id, actor } = yield* scriptedIdentity("many")
       yield* marked(id)
       const polls: Array<number> = []
-      script({
-        poll: () =>
-          Effect.map(Clock.currentTimeMillis, (now) => {
-            polls.push(now)
-            return { received: received(101), mark: `mark ${polls.length}`, more: true }
-          }),
+      const poll = Effect.map(Clock.currentTimeMillis, (now) => {
+        polls.push(now)
+        return { received: received(101), mark: `mark ${polls.length}`, more: true }
       })
+      script({ poll: () => poll })
       const mentions = Effect.map(eventsOf(id, "connector.mention"), (events) => events.length)
       yield* TestClock.setTime((yield* rowOf(id))!.poll_due_at!.getTime())
       const { value } = yield* waitUntil(rowOf(id), (row) => row?.last_error != null, "50 millis")

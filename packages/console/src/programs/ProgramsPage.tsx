@@ -2,7 +2,7 @@
 import { identityPath } from "../router/Paths.ts"
 import { useState } from "preact/hooks"
 import { useCommand } from "../client/Commands.ts"
-import { call } from "../client/Client.ts"
+import { call, Unreachable } from "../client/Client.ts"
 import { useUncached } from "../client/Uncached.ts"
 import { type Identity, IdentityFrame } from "../frame/IdentityFrame.tsx"
 import { dateTime } from "../texts/Texts.ts"
@@ -20,14 +20,14 @@ import "./programs.css"
  * The mail servers from the public autoconfiguration file (`/mail/config-v1.1.xml`), which is available after the password
  * has expired. Read with patterns, because the console creates no markup from text.
  */
-export interface Server {
+interface Server {
   readonly host: string
   readonly port: number
   readonly security: string
 }
 
-export interface Servers {
-  readonly imap: Server | undefined
+interface Servers {
+  readonly imap: Server
   readonly smtp: Server | undefined
 }
 
@@ -42,14 +42,14 @@ const serverIn = (xml: string, element: string): Server | undefined => {
     : { host, port: Number(word("port")), security: sockets[word("socketType")] ?? word("socketType") }
 }
 
-export const serversOf = (xml: string): Servers => ({
-  imap: serverIn(xml, "incomingServer"),
-  smtp: serverIn(xml, "outgoingServer"),
-})
-
-export const configuration = "/mail/config-v1.1.xml"
-export const readServers = async (signal: AbortSignal): Promise<Servers> =>
-  serversOf(await (await fetch(configuration, { signal })).text())
+const configuration = "/mail/config-v1.1.xml"
+const readServers = async (signal: AbortSignal): Promise<Servers> => {
+  const response = await fetch(configuration, { signal })
+  const xml = await response.text()
+  const imap = serverIn(xml, "incomingServer")
+  if (!response.ok || imap === undefined) throw new Unreachable(`not a response of the service: ${response.status}`)
+  return { imap, smtp: serverIn(xml, "outgoingServer") }
+}
 
 const useSetUp = (handle: string) =>
   useUncached(async (signal) => {
@@ -189,7 +189,6 @@ const Programs = ({ identity }: { readonly identity: Identity }) => {
   const { servers, secrets } = data
   const imap = secrets.imap ?? servers.imap
   const smtp = secrets.smtp ?? servers.smtp
-  if (imap === undefined) return <Skeleton lines={6} />
   return (
     <div class="stack-loose">
       <Section
