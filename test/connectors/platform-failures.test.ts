@@ -32,7 +32,7 @@ layer(scriptedActors)("a check of a profile", (it) => {
   /** Advances the clock to the next check, and returns the milliseconds from there to the check after it. */
   const nextCheck = Effect.fnUntraced(function* (id: string) {
     const due = (yield* rowOf(id))!.check_due_at!
-    yield* TestClock.setTime(due.getTime())
+    yield* TestClock.setTime(Math.max(due.getTime(), yield* Clock.currentTimeMillis))
     const { value } = yield* waitUntil(rowOf(id), (row) => row?.check_due_at?.getTime() !== due.getTime(), "1 second")
     return value!.check_due_at === null ? null : value!.check_due_at.getTime() - due.getTime()
   })
@@ -118,7 +118,7 @@ layer(scriptedActors)("a poll", (it) => {
   /** Advances the clock to the next poll, and returns the row after it. */
   const nextPoll = Effect.fnUntraced(function* (id: string) {
     const due = (yield* rowOf(id))!.poll_due_at!
-    yield* TestClock.setTime(due.getTime())
+    yield* TestClock.setTime(Math.max(due.getTime(), yield* Clock.currentTimeMillis))
     const { value } = yield* waitUntil(rowOf(id), (row) => row?.poll_due_at?.getTime() !== due.getTime(), "1 second")
     return value!
   })

@@ -281,7 +281,7 @@ layer(watched)("a Connector", (it) => {
   it.effect("stops when its profile is no longer marked as automated, and recovers when it is", () =>
     Effect.gen(function* () {
       const server = yield* mastodonServer()
-      const { id, bot } = yield* connectedIdentity(server, "dan", true)
+      const { id, org_id, actor, bot } = yield* connectedIdentity(server, "dan", true)
       bot.bot = false
       yield* TestClock.setTime((yield* rowOf(id))!.check_due_at!.getTime())
       yield* waitUntil(rowOf(id), (row) => row?.status === "stopped", "1 second")
@@ -289,6 +289,11 @@ layer(watched)("a Connector", (it) => {
         disclosed: false,
         last_error: expect.stringContaining("no longer says"),
       })
+      for (const paused of [true, false]) {
+        yield* ask(actor.Pause({ org_id, paused, everyone: true }))
+        const { poll_due_at, check_due_at } = (yield* rowOf(id))!
+        expect([poll_due_at, check_due_at === null]).toEqual([null, paused])
+      }
       bot.bot = true
       yield* TestClock.setTime((yield* rowOf(id))!.check_due_at!.getTime())
       yield* waitUntil(rowOf(id), (row) => row?.status === "connected", "1 second")

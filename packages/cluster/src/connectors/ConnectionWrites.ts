@@ -253,9 +253,11 @@ export const pause = Effect.fnUntraced(function* (write: Fenced, state: Connecto
   const isResumed = !isPaused(next)
   const working = connection?.status === "connected"
   const pollDueAt = isResumed && working ? at : null
+  // The profile of a Connector that stopped because of its profile is checked until it is marked again.
+  const rechecks = connection?.status === "stopped" && connection.declared && !connection.disclosed
   const checkDueAt =
-    isResumed && (working || connection?.checkDueAt != null)
-      ? (connection?.checkDueAt ?? new Date(at.getTime() + (working ? 0 : Timing.profileRecheckMillis)))
+    isResumed && (working || rechecks)
+      ? (connection.checkDueAt ?? later(at, working ? 0 : Timing.profileRecheckMillis))
       : null
   yield* commit(
     write,
