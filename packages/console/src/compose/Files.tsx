@@ -3,10 +3,8 @@ import { useId, useRef, useState } from "preact/hooks"
 import { bytes } from "../texts/Texts.ts"
 import { Button } from "../ui/Button.tsx"
 import { Icon } from "../ui/Icon.tsx"
-import { type Attached, attached, attachedAtMost, previewOf, sizeOf } from "./attaching.ts"
+import { type Attached, attached, attachedAtMost, filesAtMost, previewOf, sizeOf } from "./attaching.ts"
 import { say } from "./texts.ts"
-
-const filesAtMost = 50
 
 /** A file that is being read, with the share that was read. */
 interface Reading {

@@ -11,6 +11,8 @@ export interface Attached {
  * too.
  */
 export const attachedAtMost = 7_000_000
+/** Maximum number of attachments, as the service accepts them. */
+export const filesAtMost = 50
 
 /** Returns the decoded size in bytes (RFC 4648 section 4). */
 export const sizeOf = ({ content_base64 }: Attached) => Math.floor((content_base64.replace(/=+$/, "").length * 3) / 4)

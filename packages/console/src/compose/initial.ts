@@ -3,7 +3,7 @@ import type { Answer } from "../client/Client.ts"
 import { call, callTagged, Refused } from "../client/Client.ts"
 import { dateTime } from "../texts/Texts.ts"
 import { answerTo, passedOnText, passingOn, peopleShown, quote, recipientsOf } from "./answering.ts"
-import { type Attached, attached, attachedAtMost } from "./attaching.ts"
+import { type Attached, attached, attachedAtMost, filesAtMost } from "./attaching.ts"
 import { unsavedInput } from "../client/Unsaved.ts"
 import { closed, type Mail, type UnsavedDraft, unsavedName } from "./draft.ts"
 import { say } from "./texts.ts"
@@ -15,7 +15,7 @@ export interface Beginning {
   readonly mail: Mail
   /** The stored draft with its entity tag. */
   readonly draft?: { readonly id: string; readonly tag: string | undefined; readonly at: string }
-  /** Names of attachments that were too large to forward. */
+  /** Names of attachments that were too large or too many to forward. */
   readonly leftOut: ReadonlyArray<string>
   /** Names of attachments that were not restored with the content of an earlier visit; undefined if nothing was restored. */
   readonly missing?: ReadonlyArray<string>
@@ -60,10 +60,10 @@ const attachmentsOf = async (handle: string, message: Message) => {
   const taken: Array<Attached> = []
   const leftOut: Array<string> = []
   let left = attachedAtMost
-  for (const { index, filename, content_type, size } of message.attachments.slice(0, 50)) {
+  for (const { index, filename, content_type, size } of message.attachments) {
     const name = filename ?? say("nameless")
     const path = `/api/identities/${encodeURIComponent(handle)}/messages/${message.id}/attachments/${index}`
-    const response = size > left ? undefined : await fetch(path)
+    const response = size > left || taken.length === filesAtMost ? undefined : await fetch(path)
     if (response?.ok !== true) {
       leftOut.push(name)
       continue

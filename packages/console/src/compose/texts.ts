@@ -63,7 +63,11 @@ export const say = texts({
   ],
   unreadable: ["The file cannot be read.", "Die Datei lässt sich nicht lesen.", "Le fichier est illisible."],
   nameless: ["Unnamed file", "Datei ohne Namen", "Fichier sans nom"],
-  left_out: ["Too large to forward:", "Zu groß zum Weiterleiten:", "Trop volumineux pour être transféré :"],
+  left_out: [
+    "These attachments could not be forwarded:",
+    "Diese Anhänge konnten nicht weitergeleitet werden:",
+    "Ces pièces jointes n’ont pas pu être transférées :",
+  ],
   disclosure_why: [
     "Recipients see this below your message.",
     "Empfänger sehen das unter deiner Nachricht.",
