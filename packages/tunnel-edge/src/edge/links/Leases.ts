@@ -78,12 +78,10 @@ export const make = Effect.fnUntraced(function* (options: {
       Effect.forEach(
         registry.all(),
         (attached) =>
-          Effect.catchTags(credentials.resolve(Redacted.make(attached.token)), {
-            unauthenticated: () => Effect.sync(() => attach.dismiss(attached, "revoked")),
-            key_expired: () => Effect.sync(() => attach.dismiss(attached, "revoked")),
-            grant_revoked: () => Effect.sync(() => attach.dismiss(attached, "revoked")),
-            account_deleting: () => Effect.sync(() => attach.dismiss(attached, "revoked")),
-          }),
+          Effect.catch(credentials.resolve(Redacted.make(attached.token)), ({ code }) =>
+            // The store is unreachable, which says nothing about the credential.
+            code === "unavailable" ? Effect.void : Effect.sync(() => attach.dismiss(attached, "revoked")),
+          ),
         { concurrency: "unbounded", discard: true },
       ),
     ).pipe(Effect.ignore),
