@@ -96,13 +96,15 @@ describe("A connected account", () => {
   })
 
   it("cannot be resumed alone while all Connectors of the Identity are paused", async () => {
+    const { say } = await source("connectors/texts.ts")
     const all = await opened({ status: "paused" }, true)
     expect(all.button("Resume") ?? all.button("Pause")).toBeUndefined()
-    const allText = all.top.textContent
+    expect(all.top.textContent).toContain(say("all_paused"))
     await leaveAll()
     client.clear()
     const one = await opened({ status: "paused", paused: true })
-    expect(one.top.textContent).not.toBe(allText)
+    expect(one.top.textContent).toContain(say("one_paused"))
+    expect(one.top.textContent).not.toContain(say("all_paused"))
     expect(calls.waiting()).toBe(0)
   })
 

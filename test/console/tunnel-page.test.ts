@@ -5,6 +5,7 @@ import { browserAt, drawn, Entries, eventually, heldCalls, leaveAll, problem, so
 
 const { default: TunnelPage } = await source("tunnel/TunnelPage.tsx")
 const { client } = await source("client/Queries.ts")
+const { storeUnsavedFor, unsavedWith } = await source("client/Unsaved.ts")
 
 let calls: ReturnType<typeof heldCalls>
 beforeEach(async () => {
@@ -13,10 +14,12 @@ beforeEach(async () => {
   // The charts are loaded when the browser is idle.
   vi.stubGlobal("requestIdleCallback", () => 0)
   vi.stubGlobal("cancelIdleCallback", () => {})
+  storeUnsavedFor("account")
   await browserAt("/identities/ada/tunnel")
 })
 afterEach(async () => {
   await leaveAll()
+  storeUnsavedFor(undefined)
   client.clear()
   vi.unstubAllGlobals()
 })
@@ -111,6 +114,9 @@ describe("The settings of a Tunnel", () => {
     await check("Require a password", true)
     await enter("User name", "me")
     await enter("Password", "secret word")
+    const [[, unsaved]] = unsavedWith("tunnel:ada")
+    expect(unsaved).toMatchObject({ username: "me" })
+    expect(JSON.stringify(localStorage)).not.toContain("secret word")
     expect(await saved(page)).toEqual({
       host_header: "app.example",
       tls: "passthrough",
@@ -178,6 +184,12 @@ describe("The settings of a Tunnel", () => {
     await removed.check("Require a password", false)
     expect(labels(removed)).not.toContain("User name")
     expect((await saved(removed)).basic_auth).toBe(null)
+  })
+
+  it("do not keep the password of another user, which the service refuses to be empty", async () => {
+    const page = await opened({}, { basic_auth: { username: "me" } })
+    await page.enter("User name", "other")
+    expect((await saved(page)).basic_auth).toEqual({ username: "other", password: "" })
   })
 
   it("are read again after they were saved, and a refusal is shown at its field", async () => {

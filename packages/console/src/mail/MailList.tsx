@@ -114,7 +114,8 @@ const Conversations = ({ handle, email, open }: ListProps) => {
     <Loaded of={threads} lines={8}>
       {({ pages }) => {
         const all = staying(pages.flatMap((page) => page.threads))
-        return all.length === 0 ? (
+        // All conversations of a page may be leaving while further pages exist.
+        return all.length === 0 && !threads.hasNextPage ? (
           <div class="box">
             {isArchive ? (
               <Empty icon="mail" title={sayOfSelection("none_archived")}>

@@ -1,0 +1,205 @@
+/** The list of conversations and messages, without a browser. */
+import { act } from "preact/test-utils"
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest"
+import { browserAt, drawn, Entries, eventually, heldCalls, leaveAll, source } from "./Modules.ts"
+
+const { MailList } = await source("mail/MailList.tsx")
+const { leaving } = await source("mail/selection/Bulk.ts")
+const { client } = await source("client/Queries.ts")
+
+const at = "/api/identities/ada"
+const own = "ada@mail.example"
+let calls: ReturnType<typeof heldCalls>
+beforeEach(() => {
+  calls = heldCalls()
+  vi.stubGlobal("localStorage", new Entries())
+})
+afterEach(async () => {
+  leaving.value = new Set()
+  await leaveAll()
+  client.clear()
+  vi.unstubAllGlobals()
+})
+
+const person = (address: string, name: string | null = null) => ({ address, name })
+const thread = (id: string, more: object = {}) => ({
+  id,
+  subject: `About ${id}`,
+  snippet: `snippet of ${id}`,
+  participants: [person("grace@example.org")],
+  unread: 0,
+  messages: 1,
+  flagged: false,
+  labels: [],
+  has_attachments: false,
+  last_message_at: "2026-11-20T08:00:00.000Z",
+  last_direction: "inbound",
+  ...more,
+})
+const message = (id: string, more: object = {}) => ({
+  id,
+  direction: "inbound",
+  from: person("grace@example.org", "Grace"),
+  to: [person(own), person("x@example.org")],
+  subject: `About ${id}`,
+  snippet: "",
+  received_at: "2026-11-20T08:00:00.000Z",
+  seen: true,
+  flagged: false,
+  attachments: [],
+  tags: [],
+  labels: [],
+  origin: { verdict: "verified" },
+  ...more,
+})
+
+/** Draws the list at an address, and answers its first page. */
+const opened = async (search: string, page: object, open?: string) => {
+  await browserAt(`/identities/ada/mail${search}`)
+  const shown = await drawn(MailList, { handle: "ada", email: own, open })
+  const request = await calls.next()
+  await act(async () => request.answer(200, { next_cursor: null, ...page }))
+  const rows = () => shown.top.all("li").filter(({ attributes }) => attributes["data-entry"] !== undefined)
+  const { pathname, searchParams } = new URL(request.url, "http://localhost")
+  return { ...shown, rows, asked: [pathname, Object.fromEntries(searchParams)] }
+}
+
+describe("The list of conversations", () => {
+  it("names the others of each conversation, its messages and its unread ones, and leads to it", async () => {
+    const list = await opened(
+      "",
+      {
+        threads: [
+          thread("t1", {
+            participants: [
+              person("ADA+shop@mail.example"),
+              person("grace@example.org", "Grace"),
+              person("bob@example.org"),
+            ],
+            unread: 2,
+            messages: 3,
+          }),
+          thread("t2", { participants: [person(own)], subject: "" }),
+          thread("t3", { participants: [] }),
+          thread("t4", { participants: ["a", "b", "c", "d"].map((name) => person(`${name}@example.org`)) }),
+        ],
+      },
+      "t2",
+    )
+    expect(list.asked).toEqual([`${at}/threads`, { limit: "50", archived: "false" }])
+    await eventually(() => expect(list.rows()).toHaveLength(4))
+    const senders = list.rows().map((row) => row.all({ class: "sender one-line" })[0]!.textContent)
+    expect(senders).toEqual([
+      "Grace, bob@example.org",
+      own,
+      "(no sender)",
+      "a@example.org, b@example.org, c@example.org",
+    ])
+    const links = list.rows().map((row) => row.all({ class: "whole one-line" })[0]!)
+    expect(links.map(({ attributes }) => attributes["href"])).toEqual(
+      ["t1", "t2", "t3", "t4"].map((id) => `/console/identities/ada/mail/threads/${id}`),
+    )
+    expect(links.map(({ textContent }) => textContent).slice(0, 2)).toEqual([
+      "About t1snippet of t1",
+      "(no subject)snippet of t2",
+    ])
+    const has = (name: string) => list.rows().map(({ attributes }) => name in attributes)
+    expect([has("data-open"), has("data-unread")]).toEqual([
+      [false, true, false, false],
+      [true, false, false, false],
+    ])
+    const marks = list.rows().map((row) => row.all({ class: "marks" })[0]!.textContent)
+    expect([marks[0]!.includes("3"), marks[0]!.includes("2"), marks[1]]).toEqual([true, true, ""])
+  })
+
+  it("is the archive at its address, and says that it is empty", async () => {
+    const archive = await opened("?archived=1", { threads: [] })
+    expect(archive.asked).toEqual([`${at}/threads`, { limit: "50", archived: "true" }])
+    await eventually(() => expect(archive.top.textContent).toContain("No archived conversations"))
+    await leaveAll()
+    client.clear()
+    const inbox = await opened("", { threads: [] })
+    await eventually(() => expect(inbox.top.textContent).toContain("No mail yet"))
+    expect(inbox.top.all({ href: `mailto:${own}` })).toHaveLength(1)
+  })
+
+  it("does not say that it is empty while all of its page are being moved, and further ones exist", async () => {
+    leaving.value = new Set(["t1"])
+    const list = await opened("", { threads: [thread("t1")], next_cursor: "next" })
+    await eventually(() => expect(list.button("Show more")).toBeDefined())
+    expect(list.rows()).toHaveLength(0)
+    expect(list.top.textContent).not.toContain("No mail yet")
+    await list.press("Show more")
+    const more = await calls.next()
+    expect(new URL(more.url, "http://localhost").searchParams.get("cursor")).toBe("next")
+    await act(async () => more.answer(200, { threads: [thread("t2")], next_cursor: null }))
+    await eventually(() => expect(list.rows()).toHaveLength(1))
+  })
+})
+
+describe("The list of messages", () => {
+  it.each([
+    ["?q=plans", { query: "plans" }],
+    ["?direction=inbound&unread=1", { direction: "inbound", seen: "false" }],
+    ["?direction=other&flagged=1&tag=shop&label=done", { flagged: "true", tag: "shop", label: "done" }],
+  ])("is filtered as the address says: %s", async (search, wanted) => {
+    const { asked } = await opened(search, { messages: [] })
+    expect(asked).toEqual([`${at}/messages`, { limit: "50", ...wanted }])
+  })
+
+  it.each([
+    ["?direction=inbound", "No mail yet"],
+    ["?direction=outbound", "No sent mail"],
+    ["?direction=outbound&q=x", "No results"],
+    ["?unread=1", "No results"],
+  ])("says what is missing: %s", async (search, text) => {
+    const list = await opened(search, { messages: [] })
+    await eventually(() => expect(list.top.textContent).toContain(text))
+  })
+
+  it("names the sender of a received message and the recipient of a sent one, with its marks", async () => {
+    const list = await opened(
+      "?flagged=1",
+      {
+        messages: [
+          message("m1", {
+            seen: false,
+            flagged: true,
+            attachments: [{}],
+            tags: ["a", "b", "c"],
+            labels: ["d", "e", "f"],
+          }),
+          message("m2", { direction: "outbound", seen: false, to: [person("bob@example.org")] }),
+          message("m3", { from: null, subject: "" }),
+          message("m4", { direction: "outbound", to: [] }),
+        ],
+      },
+      "m1",
+    )
+    await eventually(() => expect(list.rows()).toHaveLength(4))
+    expect(list.rows().map((row) => row.all({ class: "sender one-line" })[0]!.textContent)).toEqual([
+      "Grace",
+      "bob@example.org",
+      "(no sender)",
+      "(no sender)",
+    ])
+    const links = list.rows().map((row) => row.all({ class: "whole one-line" })[0]!)
+    expect(links.map(({ attributes }) => attributes["href"])).toEqual(
+      ["m1", "m2", "m3", "m4"].map((id) => `/console/identities/ada/mail/${id}?flagged=1`),
+    )
+    expect(links[2]!.textContent).toContain("(no subject)")
+    const has = (name: string) => list.rows().map(({ attributes }) => name in attributes)
+    expect([has("data-open"), has("data-unread")]).toEqual([
+      [true, false, false, false],
+      [true, false, false, false],
+    ])
+    expect(
+      list
+        .rows()[0]!
+        .all({ class: "tag" })
+        .map(({ textContent }) => textContent),
+    ).toEqual(["a", "b", "d", "e"])
+    const marks = list.rows().map((row) => row.all({ class: "hidden-text" }).length)
+    expect(marks[0]).toBeGreaterThan(marks[2]!)
+  })
+})
