@@ -18,7 +18,7 @@ export interface Has {
   readonly isLong?: boolean
   /** Whether queries are not answered: by UDP, or by TCP, whose connection is closed. */
   readonly isSilent?: "udp" | "tcp"
-  /** Whether an answer to another query comes first. */
+  /** Whether an answer to another query, with another last byte, comes first. */
   readonly isSpoofed?: boolean
 }
 
@@ -68,6 +68,7 @@ const answered = (question: Buffer, names: Names, isUdp: boolean): ReadonlyArray
   const answer = Buffer.concat([head, question.subarray(12, at + 5), ...(isCut ? [] : records)])
   const other = Buffer.from(answer)
   other.writeUInt16BE(answer.readUInt16BE(0) ^ 1, 0)
+  other[other.length - 1]! ^= 0xff
   return isSpoofed ? [other, answer] : [answer]
 }
 
@@ -81,7 +82,7 @@ export const nameServer = (names: Names) =>
           for (const answer of answered(chunk.subarray(2), names, false)) {
             socket.write(Buffer.from([answer.length >> 8, answer.length & 0xff]))
             socket.write(answer.subarray(0, -1))
-            setImmediate(() => socket.end(answer.subarray(-1)))
+            setTimeout(() => socket.end(answer.subarray(-1)), 5)
             return
           }
           socket.destroy()

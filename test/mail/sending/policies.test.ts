@@ -1,6 +1,6 @@
 /** MTA-STS policies: which are fetched, how often, and which are enforced. */
 import { GuardedClient } from "@svc/cluster/net/GuardedClient"
-import { MtaSts } from "@svc/mail-gateway/mail/sending/MtaSts"
+import { MtaSts, names } from "@svc/mail-gateway/mail/sending/MtaSts"
 import { Timing } from "@svc/mail-gateway/Timing"
 import { describe, expect, it } from "@effect/vitest"
 import { Effect, Fiber, Layer } from "effect"
@@ -20,6 +20,7 @@ const domain = () => {
       | { status: number; type: string; body: string }
       | "silent",
     fetched: 0,
+    request: undefined as readonly [url: string, atMost: number] | undefined,
   }
   const zone = {
     get "TXT _mta-sts.example.org"() {
@@ -27,9 +28,10 @@ const domain = () => {
     },
   }
   const web = Layer.mock(GuardedClient, {
-    ask: () =>
+    ask: (url, { atMost }) =>
       Effect.suspend(() => {
         state.fetched++
+        state.request = [url.href, atMost]
         if (state.response === "silent") return Effect.never
         const { status, type, body } = state.response
         return Effect.succeed({ status, headers: new Headers({ "content-type": type }), body: Buffer.from(body) })
@@ -99,6 +101,22 @@ describe("An MTA-STS policy", () => {
       }
       state.record = [["v=spf1 -all"], ["v=STSv1;", " id=1;"]]
       expect([yield* isEnforced, state.fetched]).toEqual([true, 1])
+      expect(state.request).toEqual(["https://mta-sts.example.org/.well-known/mta-sts.txt", 64 * 1024])
+    }).pipe(Effect.provide(layer))
+  })
+
+  it.effect("names servers, or all servers one label below a domain", () => {
+    const { state, layer } = domain()
+    state.response = {
+      status: 200,
+      type: "text/plain",
+      body: text().replace("mx: ", "mx: *.example.net\r\nmx: "),
+    }
+    return Effect.gen(function* () {
+      const policy = (yield* (yield* MtaSts).enforced("example.org"))!
+      const named = ["mx.example.org", "a.example.net"]
+      const others = ["a.example.org", "example.net", "a.b.example.net", "mx.example.org.evil.example"]
+      expect([...named, ...others].filter((server) => names(policy, server))).toEqual(named)
     }).pipe(Effect.provide(layer))
   })
 

@@ -23,6 +23,8 @@ const counted = (all: Names) => {
   return { names, queries }
 }
 
+const sockets = () => process.getActiveResourcesInfo().filter((name) => name === "UDPWrap").length
+
 const asking = (names: Names) =>
   Effect.flatMap(nameServer(names), ({ port }) => ValidatingResolver.make({ host: "127.0.0.1", port }))
 
@@ -54,6 +56,8 @@ describe("A validating resolver", () => {
       yield* ask("a.example", "A")
       for (const _ of [1, 2]) yield* Effect.flip(ask("failed.example", "A"))
       expect(queries).toEqual(["A a.example", "A a.example", "A failed.example", "A failed.example"])
+      // Only the name server's own socket is open.
+      yield* Effect.promise(() => vi.waitUntil(() => sockets() === 1, patience))
     }).pipe(Effect.scoped),
   )
 

@@ -26,35 +26,43 @@ interface Found {
 const timedOut = new LookupFailed({ code: "ETIMEOUT" })
 const failed = (error: Error) => new LookupFailed({ code: "code" in error ? String(error.code) : "EUNKNOWN" })
 
+// A callback's own finalizer would only run on an interruption, so the sockets are released in any case.
+
 const byUdp = ({ host, port }: ServerAddress, id: number, question: Buffer, type: Message.Type) =>
-  Effect.callback<Message.Answer, LookupFailed>((resume) => {
-    const socket = createSocket(isIPv6(host) ? "udp6" : "udp4")
-    socket.on("error", (error) => resume(Effect.fail(failed(error))))
-    socket.on("message", (message) => {
-      const answer = Message.answer(message, type)
-      if (answer?.id === id) resume(Effect.succeed(answer))
-    })
-    // A connected socket only receives datagrams from this server, and reports ICMP errors.
-    socket.connect(port, host, () => socket.send(question))
-    return Effect.sync(() => socket.close())
-  })
+  Effect.acquireUseRelease(
+    Effect.sync(() => createSocket(isIPv6(host) ? "udp6" : "udp4")),
+    (socket) =>
+      Effect.callback<Message.Answer, LookupFailed>((resume) => {
+        socket.on("error", (error) => resume(Effect.fail(failed(error))))
+        socket.on("message", (message) => {
+          const answer = Message.answer(message, type)
+          if (answer?.id === id) resume(Effect.succeed(answer))
+        })
+        // A connected socket only receives datagrams from this server, and reports ICMP errors.
+        socket.connect(port, host, () => socket.send(question))
+      }),
+    (socket) => Effect.sync(() => socket.close()),
+  )
 
 const byTcp = ({ host, port }: ServerAddress, id: number, question: Buffer, type: Message.Type) =>
-  Effect.callback<Message.Answer, LookupFailed>((resume) => {
-    const socket = connect({ host, port })
-    let received = Buffer.alloc(0)
-    socket.on("error", (error) => resume(Effect.fail(failed(error))))
-    socket.on("close", () => resume(Effect.fail(new LookupFailed({ code: "ECONNRESET" }))))
-    socket.on("data", (chunk: Buffer) => {
-      received = Buffer.concat([received, chunk])
-      if (received.length < 2 || received.length < 2 + received.readUInt16BE(0)) return
-      const answer = Message.answer(received.subarray(2, 2 + received.readUInt16BE(0)), type)
-      resume(answer?.id === id ? Effect.succeed(answer) : Effect.fail(new LookupFailed({ code: "EBADRESP" })))
-    })
-    const length = Buffer.from([question.length >> 8, question.length & 0xff])
-    socket.write(Buffer.concat([length, question]))
-    return Effect.sync(() => socket.destroy())
-  })
+  Effect.acquireUseRelease(
+    Effect.sync(() => connect({ host, port })),
+    (socket) =>
+      Effect.callback<Message.Answer, LookupFailed>((resume) => {
+        let received = Buffer.alloc(0)
+        socket.on("error", (error) => resume(Effect.fail(failed(error))))
+        socket.on("close", () => resume(Effect.fail(new LookupFailed({ code: "ECONNRESET" }))))
+        socket.on("data", (chunk: Buffer) => {
+          received = Buffer.concat([received, chunk])
+          if (received.length < 2 || received.length < 2 + received.readUInt16BE(0)) return
+          const answer = Message.answer(received.subarray(2, 2 + received.readUInt16BE(0)), type)
+          resume(answer?.id === id ? Effect.succeed(answer) : Effect.fail(new LookupFailed({ code: "EBADRESP" })))
+        })
+        const length = Buffer.from([question.length >> 8, question.length & 0xff])
+        socket.write(Buffer.concat([length, question]))
+      }),
+    (socket) => Effect.sync(() => socket.destroy()),
+  )
 
 export const make = Effect.fnUntraced(function* (server: ServerAddress) {
   const query = Effect.fnUntraced(function* (name: string, type: Message.Type) {
