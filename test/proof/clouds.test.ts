@@ -97,13 +97,17 @@ describe("svc credentials", () => {
     expect(code).toBe(0)
     expect(out).toContain(`[profile ${handle}]\nrole_arn = arn:aws:iam::123456789012:role/agents\n`)
     expect(out).toContain(`web_identity_token_file = ${file()}\n`)
-    expect(errors).toContain(`svc token --audience sts.amazonaws.com --write ${file()} --every 4m`)
+    expect(errors).toContain(`svc token --audience sts.amazonaws.com --handle ${handle} --write ${file()} --every 4m`)
+    const spaced = path.join(home, "a token")
+    expect((await svc(...words.with(-1, spaced))).errors).toContain(`--write "${spaced}" --every`)
     const [statement] = JSON.parse((await svc(...words, "--trust")).out).Statement
     expect(statement.Principal.Federated).toBe(`arn:aws:iam::123456789012:oidc-provider/${host()}`)
     expect(statement.Condition.StringEquals).toEqual({
       [`${host()}:aud`]: "sts.amazonaws.com",
       [`${host()}:sub`]: `agent:${id}`,
     })
+    const elsewhere = ["credentials", "aws", "--role-arn", "arn:aws-cn:iam::123456789012:role/agents", "--trust"]
+    expect((await svc(...elsewhere)).out).toContain('"arn:aws-cn:iam::123456789012:oidc-provider/')
     expect((await svc("credentials", "aws", "--role-arn", "agents")).code).toBe(2)
   })
 
@@ -115,6 +119,11 @@ describe("svc credentials", () => {
       audience: `//iam.googleapis.com/${provider}`,
       credential_source: { file: file() },
     })
+    const account = "robot@agents.iam.gserviceaccount.com"
+    expect(JSON.parse((await svc(...words, "--service-account", account)).out).service_account_impersonation_url).toBe(
+      `https://iamcredentials.googleapis.com/v1/projects/-/serviceAccounts/${account}:generateAccessToken`,
+    )
+    expect((await svc("credentials", "gcp", "--provider", "agents")).code).toBe(2)
     expect(JSON.parse((await svc(...words, "--trust")).out).principal).toBe(
       `principal://iam.googleapis.com/projects/1234/locations/global/workloadIdentityPools/agents/subject/agent:${id}`,
     )

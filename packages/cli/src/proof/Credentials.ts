@@ -74,7 +74,9 @@ const printed = Effect.fnUntraced(
     if (values.trust) return yield* say(cloud.trust(subject, values))
     yield* say(cloud.configuration(subject, values))
     if (cloud.readsFile) {
-      const message = `Keep the file fresh: svc token --audience ${audience} --write ${subject.file} --every 4m`
+      // A shell splits a path at its spaces.
+      const file = /^[\w./:\\-]+$/.test(subject.file) ? subject.file : JSON.stringify(subject.file)
+      const message = `Keep the file fresh: svc token --audience ${audience} --handle ${handle} --write ${file} --every 4m`
       report(message, { code: "note", detail: message })
     }
   },
