@@ -70,6 +70,19 @@ describe("svc mcp install", () => {
     expect(JSON.parse(read(".mcp.json"))).toEqual({ mcpServers: { "agent-identity": entry } })
   })
 
+  it("keeps the permissions and the link of a file, which may contain credentials of the client", async () => {
+    write("{}", "dotfiles", "claude.json")
+    const target = path.join(folder, "dotfiles", "claude.json")
+    symlinkSync(target, path.join(folder, ".claude.json"))
+    for (const mode of [0o600, 0o640]) {
+      chmodSync(target, mode)
+      expect((await install("claude-code", "--user")).code).toBe(0)
+      expect(statSync(target).mode & 0o777).toBe(mode)
+    }
+    expect(readlinkSync(path.join(folder, ".claude.json"))).toBe(target)
+    expect(JSON.parse(read("dotfiles", "claude.json"))).toEqual({ mcpServers: { "agent-identity": entry } })
+  })
+
   it("writes VS Code's settings below the usual folder of the user", async () => {
     expect((await install("vscode", "--user")).code).toBe(0)
     const expected =

@@ -2,7 +2,7 @@
  * `svc mcp install`: adds this command as an MCP server to the configuration of a client. Other servers and settings of the file stay. The
  * file contains no key: the server uses the stored login, or `SVC_KEY` of its environment.
  */
-import { mkdirSync, readFileSync, renameSync, writeFileSync } from "node:fs"
+import { chmodSync, mkdirSync, readFileSync, realpathSync, renameSync, statSync, writeFileSync } from "node:fs"
 import * as os from "node:os"
 import * as path from "node:path"
 import { Effect, Option } from "effect"
@@ -108,6 +108,20 @@ const read = (file: string) => {
   }
 }
 
+/**
+ * Replaces the file in one step, so that it is never incomplete. A link stays a link, and the permissions stay, because the
+ * file may contain credentials of the client.
+ */
+const replace = (file: string, text: string) => {
+  mkdirSync(path.dirname(file), { recursive: true })
+  const former = statSync(file, { throwIfNoEntry: false })
+  const target = former === undefined ? file : realpathSync(file)
+  const next = `${target}.new`
+  writeFileSync(next, text, { mode: 0o600 })
+  chmodSync(next, former === undefined ? 0o644 & ~process.umask() : former.mode & 0o777)
+  renameSync(next, target)
+}
+
 export const serverOf = (options: {
   readonly api: string | undefined
   readonly tools: string | undefined
@@ -139,10 +153,7 @@ export const install = Effect.fnUntraced(function* (
       const text = read(file)
       const changed = (client.format === "json" ? withJson : withToml)(client, text, options.as, options.server)
       if (changed === undefined) throw new Error("it is not plain JSON")
-      mkdirSync(path.dirname(file), { recursive: true })
-      // The file is complete before it gets its name.
-      writeFileSync(`${file}.new`, changed)
-      renameSync(`${file}.new`, file)
+      replace(file, changed)
       return { file, title: client.title, next: client.next }
     },
     catch: (error) =>
