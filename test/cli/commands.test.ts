@@ -110,6 +110,19 @@ const cases: ReadonlyArray<Case> = [
     },
   ],
   [
+    "keys list",
+    {
+      "GET /": [
+        { api_keys: [listedKey], next_cursor: "a+b" },
+        { api_keys: [{ ...listedKey, id: "k2" }], next_cursor: null },
+      ],
+    },
+    {
+      requests: ["GET /api/keys?limit=200", "GET /api/keys?limit=200&cursor=a%2Bb"],
+      out: /^ID .*\nk1 .*\nk2 .*\n/,
+    },
+  ],
+  [
     "keys rotate k/1",
     { "POST /": minted },
     { requests: ['POST /api/keys/k%2F1/rotate {"overlap_seconds":86400}'], out: "svc_new\n" },
@@ -138,6 +151,16 @@ const cases: ReadonlyArray<Case> = [
       requests: ["GET /api/grants?limit=200"],
       out: /Editor +editor\.example +ada bob +mail:read.*\n.*Editor +editor\.example +all /,
     },
+  ],
+  [
+    "grants list --json",
+    {
+      "GET /": [
+        { grants: [grant], next_cursor: "c" },
+        { grants: [{ ...grant, handles: null }], next_cursor: null },
+      ],
+    },
+    { out: `${JSON.stringify({ grants: [grant, { ...grant, handles: null }], next_cursor: null })}\n` },
   ],
   ["grants revoke a/b", { "DELETE /": 204 }, { requests: ["DELETE /api/grants/a%2Fb"] }],
   ["open --print", {}, { requests: [], out: "http://api.test/console\n" }],

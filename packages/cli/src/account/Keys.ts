@@ -1,7 +1,7 @@
 /** `svc keys create|list|rotate|revoke`: keys with their scopes, expiry and networks. */
 import { Effect, Option, Schema } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
-import { call, connect, explain, Misused, understood } from "../client/Connection.ts"
+import { call, callPages, connect, explain, Misused, understood } from "../client/Connection.ts"
 import { pretty } from "../tools/Print.ts"
 import { apiFlag } from "../client/Flags.ts"
 import { type Format, formatFlags, respond } from "../client/Format.ts"
@@ -99,8 +99,7 @@ const create = Command.make(
 
 const list = Command.make("list", { ...formatFlags, api: apiFlag }, (flags) =>
   Effect.gen(function* () {
-    const { api, key } = yield* connect(flags.api)
-    const body = yield* call(api, "GET", "/api/keys?limit=200", { key })
+    const body = yield* callPages(yield* connect(flags.api), "/api/keys", "api_keys")
     yield* respond(flags, body, () => pretty(inLines(body)))
   }).pipe(withExplained),
 ).pipe(Command.withDescription("List the keys that are not revoked, newest first."))

@@ -116,6 +116,21 @@ export const call = (
     (request) => send(api, request),
   )
 
+/** Reads all pages of a list, and returns them as one page. */
+export const callPages = Effect.fnUntraced(function* ({ api, key }: Connection, path: string, member: string) {
+  const entries: Array<unknown> = []
+  let cursor = ""
+  while (true) {
+    const page = (yield* call(api, "GET", `${path}?limit=200${cursor}`, { key })) as Readonly<Record<string, unknown>>
+    const { [member]: found, next_cursor: next } = page
+    // The caller reports a response without the list.
+    if (!Array.isArray(found)) return page
+    entries.push(...found)
+    if (typeof next !== "string") return { ...page, [member]: entries }
+    cursor = `&cursor=${encodeURIComponent(next)}`
+  }
+})
+
 const Who = Schema.Struct({ caller: Schema.Struct({ handle: Schema.NullOr(Schema.String) }) })
 
 /** Returns the Handle that `--handle` names, or that of the credential's own Identity; null if it has none. */

@@ -2,7 +2,7 @@
 import { Effect, Schema } from "effect"
 import { Argument, Command } from "effect/cli"
 import { apiFlag } from "../client/Flags.ts"
-import { call, connect, explain, understood } from "../client/Connection.ts"
+import { call, callPages, connect, explain, understood } from "../client/Connection.ts"
 import { formatFlags, respond } from "../client/Format.ts"
 
 const list = Command.make(
@@ -10,12 +10,12 @@ const list = Command.make(
   { api: apiFlag, ...formatFlags },
   Effect.fnUntraced(
     function* (flags) {
-      const { api, key } = yield* connect(flags.api)
-      const body = yield* call(api, "GET", "/api/grants?limit=200", { key })
+      const connection = yield* connect(flags.api)
+      const body = yield* callPages(connection, "/api/grants", "grants")
       const { Grant } = yield* Effect.promise(() => import("@svc/domain/oauth/Grant"))
       const { pretty } = yield* Effect.promise(() => import("../tools/Print.ts"))
       const decode = Schema.decodeUnknownEffect(Schema.Struct({ grants: Schema.Array(Grant) }))
-      const { grants } = yield* understood(api, decode(body))
+      const { grants } = yield* understood(connection.api, decode(body))
       yield* respond(flags, body, () =>
         pretty({
           grants: grants.map((grant) => ({
