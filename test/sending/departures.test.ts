@@ -1,115 +1,13 @@
 /** Messages of several Identities in one statement: each succeeds or fails independently. */
-import { createSecretKey } from "node:crypto"
-import type { OwnIdentity, Write } from "@svc/cluster/actor/Write"
-import type { OutboundMessage } from "@svc/cluster/mail/sending/OutboundMessage"
 import * as OutboundBatch from "@svc/cluster/mail/sending/OutboundBatch"
-import { Reads, Writes } from "@svc/cluster/store/Database"
-import type { Initiator } from "@svc/domain/account/Initiator"
-import { makeUuidV7, toPublic } from "@svc/domain/Ids"
+import { Writes } from "@svc/cluster/store/Database"
+import { Timing } from "@svc/cluster/Timing"
+import { toPublic } from "@svc/domain/Ids"
 import { expect, layer } from "@effect/vitest"
-import { Effect, Exit, Fiber, Layer, Redacted } from "effect"
-import { actors, makeIdentity, makeOrg, waitUntil } from "../harness/Actors.ts"
-import { newHandle } from "../harness/Client.ts"
-import { accountHolder, rows } from "../harness/Stores.ts"
-
-const dataKey = Redacted.make(createSecretKey(new Uint8Array(32)))
-const key: Initiator = { ...accountHolder, kind: "identity_key" }
-
-/** Makes an Identity that sends like its actor, with a Webhook for approval requests. */
-const makeSender = Effect.fnUntraced(function* (stem: string) {
-  const sql = yield* Writes
-  const orgId = yield* makeOrg
-  const handle = newHandle(stem)
-  const { id } = yield* makeIdentity(orgId, handle)
-  yield* sql`
-    insert into webhook (id, identity_id, url, event_types, status, created_at, version)
-    values (${yield* makeUuidV7}::uuid, ${id}::uuid, 'https://receiver.example/', '{*}', 'active', now(), 1)`
-  const [actor] = yield* sql<{ epoch: number }>`select epoch from actor where kind = 'Identity' and id = ${handle}`
-  const identity: OwnIdentity = { id, handle, orgId, dataKey }
-  let due = 0
-  const write = (epochs: number): Write => ({
-    sql,
-    claim: { kind: "Identity", id: handle, epoch: actor!.epoch + epochs },
-    fence: sql``,
-    at: new Date(),
-    by: key,
-    due: () => due++,
-    memory: new Map(),
-    identity,
-  })
-  const departure = Effect.fnUntraced(function* (
-    subject: string,
-    change: Partial<OutboundMessage> & { readonly epochs?: number } = {},
-  ) {
-    const { epochs = 0, ...other } = change
-    const message_id = yield* makeUuidV7
-    const raw = Buffer.from(`Subject: ${subject}\r\n\r\n${handle} says ${subject}\r\n`)
-    const person = (address: string) => ({ address, name: null })
-    const departure: OutboundMessage = {
-      write: write(epochs),
-      mail: {
-        message_id,
-        message_id_header: `<${message_id}@mail.localhost>`,
-        from: person(`${handle}@mail.localhost`),
-        to: [person("grace@one.example"), person("alan@two.example")],
-        cc: [],
-        bcc: [],
-        reply_to: [],
-        subject,
-        snippet: subject,
-        in_reply_to: null,
-        references: [],
-        attachments: [],
-        size: raw.length,
-        sha256: new Uint8Array(32),
-        content: { raw, text: subject, html: null, headers: [], search_text: subject },
-      },
-      recipient: "grace@one.example",
-      rows: [
-        { id: yield* makeUuidV7, domain: "one.example", addresses: ["grace@one.example"] },
-        { id: yield* makeUuidV7, domain: "two.example", addresses: ["alan@two.example"] },
-      ],
-      answers: null,
-      draftVersion: null,
-      submissionKey: undefined,
-      waits: false,
-      near: null,
-      ...other,
-    }
-    return departure
-  })
-  const stored = rows(
-    (sql) => sql<{ subject: string; uid: number; raw: string; status: string; people: string; due: number }>`
-      select m.summary ->> 'subject' as subject, p.uid, convert_from(c.raw, 'UTF8') as raw, g.status,
-             (select string_agg(r.address, ' ' order by r.address) from outgoing_recipient r join outbox o on o.id = r.outbox_id
-              where r.message_id = m.id and o.message_id = m.id) as people,
-             (select count(*)::int from outbox o where o.message_id = m.id and o.next_attempt_at = g.created_at) as due
-      from message m join placed p on p.message_id = m.id join folder f on f.id = p.folder_id and f.use = 'sent'
-      join message_content c on c.message_id = m.id and c.identity_id = m.identity_id
-      join outgoing g on g.message_id = m.id and g.identity_id = m.identity_id
-      where m.identity_id = ${id} and m.direction = 'outbound' order by m.uid`,
-  )
-  const raisedEvents = rows(
-    (sql) => sql<{ type: string; data: Record<string, unknown>; by: string; deliveries: number }>`
-      select type, data, caused_by ->> 'kind' as by,
-             (select count(*)::int from delivery d where d.event_id = e.id and d.identity_id = ${id}) as deliveries
-      from event e where org_id = ${orgId}::uuid and (type like 'email.%' or type like 'limit.%') order by seq`,
-  )
-  return { id, handle, departure, stored, told: raisedEvents, due: () => due }
-})
-
-type Sender = Effect.Success<ReturnType<typeof makeSender>>
-
-/** Sends messages in the same turn, and so in one statement. */
-const depart = (...departures: ReadonlyArray<OutboundMessage>) =>
-  Effect.flatMap(OutboundBatch.OutboundBatch, ({ store }) =>
-    Effect.all(
-      departures.map((departure) => Effect.exit(store(departure))),
-      { concurrency: "unbounded" },
-    ),
-  )
-
-const subjects = ({ stored }: Sender) => Effect.map(stored, (found) => found.map(({ subject }) => subject))
+import { Effect, Exit, Fiber, Layer } from "effect"
+import { actors, waitUntil } from "../harness/Actors.ts"
+import { rows } from "../harness/Stores.ts"
+import { blocked, depart, makeSender, subjects } from "./Senders.ts"
 
 layer(Layer.provideMerge(OutboundBatch.layer, actors()))("concurrent messages of several Identities", (it) => {
   it.effect("are stored with their own bytes, outbox rows and folders", () =>
@@ -179,6 +77,116 @@ layer(Layer.provideMerge(OutboundBatch.layer, actors()))("concurrent messages of
     }),
   )
 
+  it.effect("have their own thread, flags, counters and queue entries", () =>
+    Effect.gen(function* () {
+      const [sql, ada, grace] = [yield* Writes, yield* makeSender("ada"), yield* makeSender("grace")]
+      const hour = 3_600_000
+      const uses = (id: string, ...ages: ReadonlyArray<number>) =>
+        Effect.forEach(ages, (age) => sql`insert into mail_use values (${id}, ${new Date(Date.now() - age)})`)
+      yield* uses(ada.id, 2 * hour, 2 * hour, hour / 2)
+      const [first, foreign] = [yield* ada.departure("first"), yield* grace.departure("foreign")]
+      yield* depart(first, foreign)
+      yield* uses(grace.id, 2 * hour)
+      // A draft of the other Identity with the id of a message that was not made from a draft.
+      const own = yield* ada.departure("second", {
+        answers: first.mail.message_id,
+        submissionKey: new Uint8Array([7]),
+        draftVersion: 2,
+      })
+      const other = yield* ada.departure("other", { answers: foreign.mail.message_id })
+      const content = (id: string) =>
+        rows((sql) => sql`select text, html, identity_id from message_content where message_id = ${id}`)
+      yield* sql`
+        insert into draft (id, identity_id, version, summary, content, created_at, updated_at)
+        select id::uuid, ${ada.id}::uuid, 2, '{}', '', now(), now() from unnest(${[own, other].map(({ mail }) => mail.message_id)}::text[]) id`
+      // The body of the third message was stored ahead.
+      const ahead = yield* grace.departure("ahead", { waits: true })
+      yield* sql`
+        insert into message_content (message_id, identity_id, raw, text, headers, search_text, created_at)
+        values (${ahead.mail.message_id}, null, ${new Uint8Array([1])}, 'ahead', '[]', 'ahead', now())`
+      const { content: _, ...unsent } = { ...ahead.mail, cc: [{ address: "cc@one.example", name: null }] }
+      const [before] = yield* sql<{ used: string; modseq: string }>`
+        select bytes_used::text as used, modseq::text from mailbox where identity_id = ${ada.id}`
+      yield* depart(own, { ...ahead, mail: { ...unsent, content: null } })
+      yield* depart(other)
+      const [after] = yield* sql<{ used: string; modseq: string }>`
+        select bytes_used::text as used, modseq::text from mailbox where identity_id = ${ada.id}`
+      expect(Number(after!.used) - Number(before!.used)).toBe(own.mail.size + other.mail.size)
+      expect(Number(after!.modseq) - Number(before!.modseq)).toBe(2)
+      const stored = (id: string) =>
+        Effect.map(
+          sql<{
+            thread: string
+            origin: string
+            answered: boolean
+            changed: boolean
+            seen: boolean
+            left: number
+            key: Uint8Array | null
+            by: string
+            lapses: Date | null
+          }>`
+            select m.thread_id as thread, m.summary -> 'origin' ->> 'domain' as origin, m.answered, m.modseq > p.uid as changed, m.seen,
+                   o.rows_left as left, o.submission_key as key, o.asked_by as by, o.lapses_at as lapses
+            from message m join outgoing o on o.message_id = m.id join placed p on p.message_id = m.id where m.id = ${id}`,
+          ([row]) => row!,
+        )
+      const [one, two, three] = yield* Effect.forEach([first, own, other], ({ mail }) => stored(mail.message_id))
+      expect(one).toMatchObject({
+        origin: "mail.localhost",
+        answered: true,
+        seen: true,
+        left: 2,
+        key: null,
+        by: "identity_key",
+      })
+      expect(two).toMatchObject({ thread: one!.thread, answered: false, lapses: null })
+      expect([...two!.key!]).toEqual([7])
+      // A message of another Identity is neither continued nor marked as answered.
+      const stranger = yield* stored(foreign.mail.message_id)
+      expect(stranger.answered).toBe(false)
+      expect(three!.thread).not.toBe(stranger.thread)
+      const waiting = yield* stored(ahead.mail.message_id)
+      expect(waiting.lapses).toEqual(new Date(ahead.write.at.getTime() + Timing.approvalMillis))
+      const [asked] = yield* grace.told
+      expect(asked!.data).toMatchObject({ expires_at: waiting.lapses!.toISOString(), cc: unsent.cc })
+      expect(yield* content(own.mail.message_id)).toEqual([{ text: "second", html: null, identity_id: ada.id }])
+      expect(yield* content(ahead.mail.message_id)).toEqual([{ text: "ahead", html: null, identity_id: grace.id }])
+      // Only the draft that was sent is deleted, and only the own messages of the past hour count.
+      expect(yield* sql`select id from draft where identity_id = ${ada.id}`).toEqual([{ id: other.mail.message_id }])
+      yield* sql`delete from draft where identity_id = ${ada.id}`
+      const used = sql`select count(*)::int as n from mail_use where identity_id in (${ada.id}, ${grace.id}) group by identity_id = ${ada.id} order by 1`
+      expect(yield* used).toEqual([{ n: 2 }, { n: 4 }])
+    }),
+  )
+
+  it.effect("are not stored from a draft that has another version by now, or that changes meanwhile", () =>
+    Effect.gen(function* () {
+      const [sql, ada] = [yield* Writes, yield* makeSender("ada")]
+      const [stale, current] = [
+        yield* ada.departure("stale", { draftVersion: 1 }),
+        yield* ada.departure("new", { draftVersion: 2 }),
+      ]
+      for (const { mail } of [stale, current]) {
+        yield* sql`
+          insert into draft (id, identity_id, version, summary, content, created_at, updated_at)
+          values (${mail.message_id}::uuid, ${ada.id}::uuid, 2, '{}', '', now(), now())`
+      }
+      expect(yield* depart(stale)).toEqual([Exit.succeed(false)])
+      const sending = yield* sql.withTransaction(
+        Effect.gen(function* () {
+          yield* sql`update draft set version = 3 where id = ${current.mail.message_id}`
+          const sending = yield* Effect.forkDetach(depart(current))
+          yield* waitUntil(blocked, ([row]) => row!.n > 0, 0)
+          return sending
+        }),
+      )
+      expect(yield* Fiber.join(sending)).toEqual([Exit.succeed(false)])
+      expect(yield* subjects(ada)).toEqual([])
+      yield* sql`delete from draft where identity_id = ${ada.id}`
+    }),
+  )
+
   it.effect("are only stored for actors that still own their Mailbox", () =>
     Effect.gen(function* () {
       const [owner, former] = [yield* makeSender("owner"), yield* makeSender("former")]
@@ -197,20 +205,16 @@ layer(Layer.provideMerge(OutboundBatch.layer, actors()))("concurrent messages of
     Effect.gen(function* () {
       const [held, free] = [yield* makeSender("held"), yield* makeSender("free")]
       const sql = yield* Writes
-      const reads = yield* Reads
-      const waits = reads<{ n: number }>`
-        select count(*)::int as n from pg_stat_activity
-        where wait_event_type = 'Lock' and datname = current_database()`
       const both = yield* sql.withTransaction(
         Effect.gen(function* () {
           yield* sql`update mailbox set modseq = modseq + 1 where identity_id = ${held.id}`
           const both = yield* Effect.forkDetach(depart(yield* held.departure("late"), yield* free.departure("at once")))
-          yield* waitUntil(waits, ([row]) => row!.n > 0, 0)
+          yield* waitUntil(blocked, ([row]) => row!.n > 0, 0)
           // The same statement has already stored this message.
           expect(yield* subjects(free)).toEqual(["at once"])
           // A message is also stored while the other one waits.
           expect(yield* depart(yield* free.departure("again"))).toEqual([Exit.succeed(true)])
-          expect(yield* waits).toEqual([{ n: 1 }])
+          expect(yield* blocked).toEqual([{ n: 1 }])
           return both
         }),
       )
