@@ -90,6 +90,9 @@ layer(actors({ limits: { mailboxBytes } }))("A Mailbox", (it) => {
       yield* TestClock.adjust("1 day")
       yield* receive(once)
       expect(yield* stored).toHaveLength(3)
+      // The new message starts another five days.
+      yield* receive(once)
+      expect(yield* stored).toHaveLength(3)
     }),
   )
 
