@@ -1,10 +1,10 @@
 /** A session with a mail server, by what is sent after each of the server's replies. */
 import { describe, expect, it } from "@effect/vitest"
 import type { Socket } from "node:net"
-import { begin, type Outcome, type Terms, type Unwelcome } from "@svc/mail-gateway/mail/sending/smtp/Conversation"
+import { begin, type Outcome, replyOf, type Terms, Unwelcome } from "@svc/mail-gateway/mail/sending/smtp/Conversation"
 import type { Letter } from "@svc/mail-gateway/mail/sending/smtp/Letter"
-import type { Broken } from "@svc/mail-gateway/mail/sending/smtp/Wire"
-import { Effect, Redacted } from "effect"
+import { Broken } from "@svc/mail-gateway/mail/sending/smtp/Wire"
+import { Effect, Fiber, Redacted } from "effect"
 import { vi } from "vitest"
 import { patience } from "../../harness/Eventually.ts"
 import { scripted } from "./Sinks.ts"
@@ -101,6 +101,50 @@ describe("A session with a mail server", () => {
       ])
     }),
   )
+
+  it.effect("offers no extension by its greeting, a size limit without a number, and escapes in addresses", () =>
+    Effect.gen(function* () {
+      const { heard } = yield* session(
+        { EHLO: "250-PIPELINING DSN\r\n250 SIZE" },
+        {},
+        { recipients: ["a+b@example.org"] },
+      )
+      expect(heard.slice(1, 3)).toEqual(["MAIL FROM:<ada@mail.example> SIZE=21", "RCPT TO:<a+b@example.org>"])
+      const dsn = yield* session({ EHLO: "250-x\r\n250 DSN" }, {}, { recipients: ["a+b@example.org"] })
+      expect(dsn.heard[2]).toBe("RCPT TO:<a+b@example.org> NOTIFY=FAILURE,DELAY ORCPT=rfc822;a+2Bb@example.org")
+    }),
+  )
+
+  const patient = { connect: 60_000, greeting: 60_000, command: 60_000, block: 60_000, final: 60_000 }
+  it.effect.each([
+    ["greeting", { greeting: "220-wait" }],
+    ["command", { EHLO: "250-wait" }],
+    ["command", { MAIL: "250-wait" }],
+    ["final", { ".": "250-wait" }],
+  ] as const)("waits for its reply as long as for a %s", ([which, silent]) =>
+    Effect.gen(function* () {
+      const { outcome } = yield* session(silent, { deadlines: { ...patient, [which]: 50 } })
+      expect(outcome).toMatchObject({ message: "The server did not respond for 0.05 s" })
+    }),
+  )
+
+  it.effect("is closed if a message is interrupted", () =>
+    Effect.gen(function* () {
+      const { port } = yield* scripted((line) => (line === "" ? "220 hi" : line.startsWith("MAIL") ? null : "250 ok"))
+      const terms = { name: "mx.example.org", helo: "mx.mail.example", tls: "none" } as const
+      const conversation = yield* begin({ host: "127.0.0.1", port }, terms)
+      const sending = yield* Effect.forkChild(conversation.transact(letter()), { startImmediately: true })
+      yield* Fiber.interrupt(sending)
+      expect(conversation.isOpen()).toBe(false)
+    }),
+  )
+
+  it("that refuses to begin has a reply with its codes, or with the failure in at most 500 characters", () => {
+    const refused = new Unwelcome({ stage: "tls", code: 454, status: "4.7.0", text: "no" })
+    expect(replyOf(refused, "mx")).toEqual({ code: 454, status: "4.7.0", text: "no", host: "mx" })
+    const broken = replyOf(new Broken({ message: "x".repeat(501) }), null)
+    expect(broken).toEqual({ code: null, status: null, text: "x".repeat(500), host: null })
+  })
 })
 
 describe("A login at a mail server", () => {
@@ -112,6 +156,11 @@ describe("A login at a mail server", () => {
   it.effect.each([
     ["PLAIN", { ...plain, AUTH: "235 in" }, [`AUTH PLAIN ${base64("\0ada\0pässword")}`]],
     ["LOGIN", { ...old, ...accepts }, steps],
+    [
+      "PLAIN in the old and in the lower spelling",
+      { EHLO: "250-x\r\n250 auth=login plain", AUTH: "235 in" },
+      [`AUTH PLAIN ${base64("\0ada\0pässword")}`],
+    ],
   ] as const)("uses %s if it is offered", ([, script, commands]) =>
     Effect.gen(function* () {
       const { heard, outcome } = yield* session(script, { login: login() })
@@ -136,9 +185,11 @@ describe("A login at a mail server", () => {
 
   it.effect("sends no password in clear text unless that is permitted", () =>
     Effect.gen(function* () {
-      const { heard, outcome } = yield* session(plain, { tls: "optional", login: login(false) })
-      expect(outcome).toMatchObject({ stage: "tls", code: null, text: expect.stringContaining("only sent over TLS") })
-      expect(heard).toEqual([hello])
+      for (const tls of ["optional", "none"] as const) {
+        const { heard, outcome } = yield* session(plain, { tls, login: login(false) })
+        expect(outcome).toMatchObject({ stage: "tls", code: null, text: expect.stringContaining("only sent over TLS") })
+        expect(heard).toEqual([hello])
+      }
     }),
   )
 })

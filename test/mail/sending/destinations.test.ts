@@ -136,12 +136,20 @@ describe("A domain whose servers cannot be reached", () => {
       yield* begun(all, ["busy.example"])
       const busy = yield* destinationOf(all, "busy.example")
       const idle = yield* destinationOf(all, "idle.example")
+      const closed: Array<string> = []
+      for (const [name, { pools }] of Object.entries({ idle, busy })) {
+        pools.set("mx.example", { close: () => void closed.push(name) } as never)
+      }
       for (let n = 3; n < 10_000; n++) yield* destinationOf(all, `${n}.example`)
       expect(yield* destinationOf(all, "idle.example")).toBe(idle)
       yield* destinationOf(all, "one-too-many.example")
       expect(yield* destinationOf(all, "idle.example")).not.toBe(idle)
       expect(yield* destinationOf(all, "unreachable.example")).toBe(unreachable)
       expect(yield* destinationOf(all, "busy.example")).toBe(busy)
+      // The connections to a forgotten domain are closed at that time, and all others at the end.
+      expect(closed).toEqual(["idle"])
+      all.close()
+      expect(closed).toEqual(["idle", "busy"])
     }),
   )
 
@@ -310,6 +318,8 @@ describe("The mail servers of a domain", () => {
       "c.example b.example a.example last.example",
     ])
     expect(await find(Array.from({ length: 11 }, (_, n) => mx(n, `${n}.example`)))).toHaveLength(10)
+    // The null MX is no server, and a server that is named twice is tried once.
+    expect(await find([mx(0, ""), mx(10, "a.example"), mx(20, "A.example.")])).toEqual(["a.example"])
     // A server with the same or a lower preference than this service would send the mail back to it.
     expect(await find([mx(5, "a.example"), mx(10, "OWN.example."), mx(10, "b.example"), mx(20, "c.example")])).toEqual([
       "a.example",

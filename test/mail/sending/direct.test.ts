@@ -31,6 +31,7 @@ layer(foundation)("Direct delivery", (it) => {
       for (const [options, secure] of [
         [{}, true],
         [untrustedCertificate, true],
+        [{ maxVersion: "TLSv1.2" }, true],
         [{ disabledCommands: ["STARTTLS"] }, false],
       ] as const) {
         const { port, taken } = yield* sink({

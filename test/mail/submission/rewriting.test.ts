@@ -152,6 +152,27 @@ describe("Submitted content", () => {
     expect(two.fingerprint).toEqual(one.fingerprint)
     expect(other.fingerprint).not.toEqual(one.fingerprint)
     expect((await done(message("Content-Type: text/plain", "Words"))).fingerprint).toBeNull()
+    const both = (rich: string) => done(`${head}${id}${parts("multipart/alternative", "b", text("Words"), html(rich))}`)
+    expect((await both("<p>a</p>")).fingerprint).not.toEqual((await both("<p>b</p>")).fingerprint)
+  })
+
+  it("is the plain text of alternatives that stands alone, and the last rich one", async () => {
+    const mixed = parts("multipart/mixed", "m", text("Beside"), html("<p>One</p>"))
+    const out = await done(`${head}${parts("multipart/alternative", "a", mixed, text("Words"), html("<p>Two</p>"))}`)
+    expect([unfolded(out.read.text!).split("\n")[0], /One|Two/.exec(out.read.html!)?.[0]]).toEqual(["Words", "Two"])
+  })
+
+  it("has files with a name of 200 characters, and with parameters that need no quotation marks", async () => {
+    const file = (type: string, name = "") => `Content-Type: ${type}\nContent-Disposition: attachment${name}\n\nx`
+    const name = `; filename*=utf-8''${"a".repeat(199)}${encodeURIComponent("😀")}.csv`
+    const out = await done(
+      `${head}${parts("multipart/mixed", "b", text("x"), file("text/csv; charset=utf-8", name), file('text/csv; charset="a b"'), file("text/plain"))}`,
+    )
+    expect(out.attachments.map(({ filename }) => filename)).toEqual([`${"a".repeat(199)}\ufffd`, null, null])
+    expect(out.bytes.toString("latin1").match(/^Content-Type: text\/csv[^\r]*/gm)).toEqual([
+      expect.stringContaining("text/csv; charset=utf-8"),
+      "Content-Type: text/csv",
+    ])
   })
 })
 
@@ -272,6 +293,11 @@ describe("A limit of a submitted message", () => {
       message("Content-Type: text/plain", "a".repeat(1_000_000)),
       message("Content-Type: text/plain", "a".repeat(1_000_001)),
     ],
+    [
+      "characters of HTML",
+      message("Content-Type: text/html", "a".repeat(1_000_000)),
+      message("Content-Type: text/html", "a".repeat(1_000_001)),
+    ],
     ["recipients", to(200), to(201)],
     [
       "the subject",
@@ -281,5 +307,12 @@ describe("A limit of a submitted message", () => {
   ])("is exact: %s", async (_, within, beyond) => {
     expect(await fault(within)).toBe("Rewritten")
     expect(await fault(beyond)).toMatch(/ Expected at most /)
+  })
+
+  it("is exact: the parts, of which the message is one", async () => {
+    const many = (count: number) =>
+      `${head}${parts("multipart/mixed", "b", ...Array.from({ length: count }, () => text("x")))}`
+    expect(await fault(many(998))).toBe("Rewritten")
+    expect(await fault(many(999))).toBe("/ Expected fewer than 1000 parts")
   })
 })

@@ -133,7 +133,7 @@ export const isModest = (raw: Buffer): boolean => {
     if (at > limits.bytes) return false
     if (at >= raw.length) return true
     const next = lineEnd(raw, at, raw.length)
-    if (isBlank(raw, at, next)) return at <= limits.bytes
+    if (isBlank(raw, at, next)) return true
     at = next
   }
   return false
