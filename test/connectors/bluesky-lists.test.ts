@@ -104,6 +104,20 @@ describe("Notifications", () => {
     }
   })
 
+  it("are reported from the first poll on, also if a server returns likes before them", async () => {
+    const like = (key: string, second: number) => ({ ...notification(key, second), reason: "like" })
+    const before = [like("l2", 9), like("l1", 8), notification("old", 5)]
+    const poll = (notifications: ReadonlyArray<object>, mark?: string) =>
+      Effect.runPromise(
+        Notifications.poll(sessionOf(new Map([["dm", "false"]])), connectionOf(notifications, []).connection, mark),
+      )
+    const first = await poll(before)
+    expect(first.received).toEqual([])
+    const second = await poll([notification("new", 10), ...before], first.mark)
+    expect(second.received.map(({ post }) => post.text)).toEqual(["new"])
+    expect((await poll([notification("new", 10), ...before], second.mark)).received).toEqual([])
+  })
+
   const message = { message: "no" }
   it.each([
     ["is not known", undefined, undefined, true, undefined],

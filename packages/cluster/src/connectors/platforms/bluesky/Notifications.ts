@@ -72,9 +72,9 @@ interface Found {
 
 /** Returns the position for the first poll. Existing posts and anything older are not reported, even if some are deleted. */
 const startingPoint = (connection: Connection) =>
-  Effect.map(page(connection, pageSize, undefined), ({ listed, cursor }): Found => ({
+  Effect.map(page(connection, pageSize, undefined), ({ listed, cursor, oldest }): Found => ({
     received: [],
-    floor: cursor === undefined ? 0 : Math.min(...listed.map(millisOf)),
+    floor: cursor === undefined ? 0 : oldest,
     seen: listed.map(({ uri }) => short(uri)),
     more: false,
   }))
@@ -120,17 +120,25 @@ const newMessages = (session: Session, connection: Connection, mark: string | un
     )
   })
 
+interface ListedPage {
+  readonly listed: ReadonlyArray<Listed>
+  readonly cursor: string | undefined
+  /** The time of the oldest notification of any kind, in milliseconds. */
+  readonly oldest: number
+}
+
 const page = Effect.fnUntraced(function* (
   { agent, call }: Connection,
   limit: number,
   cursor: string | undefined,
-): Effect.fn.Return<{ readonly listed: ReadonlyArray<Listed>; readonly cursor: string | undefined }, PlatformFailure> {
+): Effect.fn.Return<ListedPage, PlatformFailure> {
   const wanted = { reasons, limit, ...(cursor === undefined ? {} : { cursor }) }
   const { data } = yield* call(() => agent.app.bsky.notification.listNotifications(wanted))
   return {
     // Servers that do not support `reasons` return all notifications.
     listed: data.notifications.filter(({ reason }) => reasons.includes(reason)),
     cursor: data.notifications.length === 0 ? undefined : data.cursor,
+    oldest: Math.min(...data.notifications.map(millisOf)),
   }
 })
 
