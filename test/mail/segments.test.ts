@@ -134,6 +134,16 @@ layer(actors(), { timeout: "60 seconds" })("A Mailbox of several segments", (it)
       yield* SegmentBuilder.run
       expect(yield* due).toEqual([])
       expect(yield* held).toEqual([10])
+      // The first message of the next segment changes nothing in this one.
+      const next = yield* makeIdentity(org_id, newHandle("next"))
+      yield* letters(
+        next.id,
+        Array.from({ length: 257 }, (_, n) => (n === 9 ? "hapax" : n < 256 ? "common" : "stranger")),
+      )
+      yield* SegmentBuilder.run
+      const entries = (identity: string) =>
+        sql`select bucket, entries from search_segment where identity_id = ${identity} and segment = 0 order by bucket`
+      expect(yield* entries(next.id)).toEqual(yield* entries(id))
       const [message] = yield* sql<{ id: string }>`select id from message where identity_id = ${id} and uid = 10`
       yield* ask(actor.RemoveMessages({ org_id, message_ids: [message!.id] }))
       expect(yield* due).toEqual([{ segment: 0, built: true, later: true }])

@@ -153,8 +153,7 @@ const make = Effect.gen(function* () {
               select ${uuid}::uuid, owner.id, 1, ${JSON.stringify(summaryOf(mail))}::jsonb, ${content}::text, ${at}::timestamptz, ${at}::timestamptz
               from owner
               where owner.status = 'ready'
-                and ((select count(*) from draft where identity_id = owner.id) < ${atMost}
-                     or exists (select from draft where id = ${uuid}::uuid))
+                and (select count(*) from draft where identity_id = owner.id) < ${atMost}
               on conflict (id) do nothing
               returning id
             ) ${auditWriteWith(writes, note, "made")}
