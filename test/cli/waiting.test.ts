@@ -35,7 +35,7 @@ describe("svc login", () => {
       pending,
       problem(400, "slow_down"),
       problem(400, "slow_down", { retry_after_seconds: 12 }),
-      new TypeError("no"),
+      ...[1, 2, 3, 4].map(() => new TypeError("no")),
       { key: "svc_key" },
     ]
     const { code, errors, out, requests, times } = await login(polls, "--scope", "mail:read", "--expires", "30d")
@@ -44,7 +44,7 @@ describe("svc login", () => {
       'POST /api/auth/device {"name":"desk","client":"svc command line","scopes":["mail:read"],"expires_in_days":30} without key',
       ...polls.map(() => 'POST /api/auth/device/token {"device_code":"d"} without key'),
     ])
-    expect(times.slice(1).map((time, n) => time - times[n]!)).toEqual([5, 5, 10, 12, 24])
+    expect(times.slice(1).map((time, n) => time - times[n]!)).toEqual([5, 5, 10, 12, 24, 48, 60, 60])
     expect(out).toContain("http://api.test/auth/device?user_code=BBBB-BBBB\nand approve the code BBBB-BBBB")
     expect(JSON.parse(readFileSync(loginFile, "utf8"))).toEqual({ api, key: "svc_key" })
     expect(statSync(loginFile).mode & 0o777).toBe(0o600)
@@ -64,6 +64,7 @@ describe("svc login", () => {
     expect([other.code, other.requests]).toEqual([2, []])
     const failed = await run(["logout"], { "GET /": problem(503, "unavailable") }, {})
     expect([failed.code, statSync(loginFile).isFile()]).toEqual([1, true])
+    expect(failed.out).toBe("The key stays stored: `svc logout --local` deletes it without revoking it.\n")
     const out = await run(["logout"], { "GET /": who, "DELETE /": 204 }, {})
     expect(out.requests).toEqual(["GET /api/auth/whoami Bearer stored", "DELETE /api/keys/k7 Bearer stored"])
     expect(() => statSync(loginFile)).toThrow("ENOENT")

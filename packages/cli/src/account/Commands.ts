@@ -22,6 +22,9 @@ const decodeWho = Schema.decodeUnknownEffect(
   }),
 )
 
+/** The longest interval between polls while the service is unreachable: it is found again soon after it is back. */
+const slowestSeconds = 60
+
 /** Polls as RFC 8628 section 3.5 requires: at the interval, and five seconds slower after each `slow_down`. */
 const collect = Effect.fnUntraced(function* (api: string, deviceCode: string, intervalSeconds: number) {
   let interval = intervalSeconds
@@ -35,7 +38,7 @@ const collect = Effect.fnUntraced(function* (api: string, deviceCode: string, in
     if (failure._tag === "Refused" && failure.code === "slow_down") interval = failure.retryAfterSeconds ?? interval + 5
     else if (failure._tag !== "Refused" || failure.code !== "authorization_pending") {
       // A failed connection is not a rejection (RFC 8628 section 3.5), so polling continues more slowly.
-      if (failure._tag === "OutOfReach") interval *= 2
+      if (failure._tag === "OutOfReach") interval = Math.min(interval * 2, slowestSeconds)
       else return yield* failure
     }
   }
@@ -115,7 +118,11 @@ const logout = Command.make(
     function* ({ local, ...format }) {
       const stored = yield* Login.load
       if (Option.isNone(stored)) return yield* respond(format, { was_logged_in: false }, () => "You are not logged in.")
-      if (!local) yield* revoke(stored.value)
+      if (!local) {
+        // A key without `account:admin` cannot revoke itself, and the service may be gone for good.
+        const hint = note(format, "The key stays stored: `svc logout --local` deletes it without revoking it.")
+        yield* Effect.tapError(revoke(stored.value), () => hint)
+      }
       yield* Login.forget
       yield* respond(format, { was_logged_in: true, revoked: !local }, () =>
         local
