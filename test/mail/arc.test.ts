@@ -2,6 +2,7 @@
 import { generateKeyPairSync } from "node:crypto"
 import { expect, it } from "@effect/vitest"
 import { seal } from "@svc/mail-gateway/mail/ArcSeal"
+import { judge } from "@svc/mail-gateway/mail/judging/Verdict"
 import { Effect, Redacted } from "effect"
 import { authenticate } from "mailauth"
 import { describe } from "vitest"
@@ -20,19 +21,16 @@ describe.each(["rsa", "ed25519"])("An ARC seal with a key of kind %s", (kind) =>
     selector: "arc",
     key: Redacted.make(privateKey.export({ type: "pkcs8", format: "pem" }).toString()),
   }
-  /** Returns the result of the next receiver, who knows the public key. */
+  const arrival = { ip: "192.0.2.1", helo: "relay.example" }
+  /** The DNS of the next receiver, which has the public key. */
+  const resolver = async (name: string) => {
+    if (name === "arc._domainkey.mail.example") return [[`v=DKIM1; k=${kind}; p=${p}`]]
+    throw Object.assign(new Error("ENOTFOUND"), { code: "ENOTFOUND" })
+  }
+  /** Returns the result of the next receiver. */
   const found = (message: Uint8Array) =>
     Effect.promise(() =>
-      authenticate(Buffer.from(message), {
-        ip: "192.0.2.1",
-        helo: "relay.example",
-        sender: "a@example.org",
-        disableBimi: true,
-        resolver: async (name) => {
-          if (name === "arc._domainkey.mail.example") return [[`v=DKIM1; k=${kind}; p=${p}`]]
-          throw Object.assign(new Error("ENOTFOUND"), { code: "ENOTFOUND" })
-        },
-      }),
+      authenticate(Buffer.from(message), { ...arrival, sender: "a@example.org", disableBimi: true, resolver }),
     )
 
   it.effect("contains the authentication results, also after a second forwarding", () =>
@@ -44,6 +42,11 @@ describe.each(["rsa", "ed25519"])("An ARC seal with a key of kind %s", (kind) =>
       expect(text).toMatch(/ARC-Authentication-Results: i=1; mail\.example;\s+dmarc=none;\s+spf=pass/i)
       const next = yield* found(once)
       expect(next.arc && next.arc.status.result).toBe("pass")
+      // A service that forwards it again writes the result of the seals where the next seal looks for it.
+      const { header } = yield* Effect.promise(() =>
+        judge(Buffer.from(once), { ...arrival, mailFrom: "", host: "next.example" }, resolver),
+      )
+      expect(header).toMatch(/^Authentication-Results: next\.example;\r\n dmarc=none[^;]*;\r\n arc=pass/)
       const judged = results.replace("dmarc=none", "dmarc=none;\r\n arc=pass")
       const twice = yield* found(yield* seal(Buffer.concat([Buffer.from(judged), once]), settings))
       expect(twice.arc && [twice.arc.status.result, twice.arc.i]).toEqual(["pass", 2])

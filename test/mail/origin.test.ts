@@ -183,6 +183,12 @@ describe("A DKIM signature", () => {
     expect(await verdict(some)).toMatchObject({ verdict: "failed", dkim: "policy" })
     const all = await signed(message, "strict.example", { fields: "From:Subject:Reply-To" })
     expect((await verdict(all)).verdict).toBe("verified")
+    // Anybody could have removed a subject that is not signed as missing.
+    const bare = Buffer.from("From: a@strict.example\r\n\r\nbody\r\n")
+    expect((await verdict(await signed(bare, "strict.example", { fields: "From" }))).verdict).toBe("failed")
+    // A signature that is wrong is not one that would count if it covered more.
+    const wrong = Buffer.from(some.toString().replace("body", "evil"))
+    expect((await verdict(wrong)).dkim).not.toMatch(/policy|pass/)
   })
   it("may omit the content fields if the body can be read in only one way", async () => {
     const fields = { fields: "From:Subject" }
@@ -205,6 +211,17 @@ describe("A DKIM signature", () => {
       ["Content-Type:TEXT/PLAIN;charset=us-ascii;\r\nContent-Transfer-Encoding: 7BIT", "text\r\n", "verified"],
       ["Content-Transfer-Encoding: (base64) 7bit", "dGV4dA==\r\n", "failed"],
       ["Content-Transfer-Encoding: base64", "dGV4dA==\r\n", "failed"],
+      ["Content-Type: text/plain; CHARSET=utf-8; charset=utf-8", "text\r\n", "failed"],
+      ["Content-Type: text/plain; charset=utf-8; format=flowed", "text\r\n", "failed"],
+      ["Content-Type: multipart/mixed; boundary=b", alternative, "verified"],
+      ["Content-Type: multipart/digest; boundary=b", alternative, "failed"],
+      ["Content-Type: multipart/alternative; boundary=b", `${alternative}after\r\n`, "failed"],
+      ["Content-Type: multipart/alternative; boundary=b", alternative.replace("text/html", "text/plain"), "failed"],
+      [
+        "Content-Type: multipart/alternative; boundary=b",
+        alternative.replace("--b\r\n", "--b\r\n\r\n\r\n--b\r\n"),
+        "failed",
+      ],
     ] as const) {
       expect((await verdict(await signed(of(type, body), "strict.example", fields))).verdict).toBe(expected)
     }
@@ -256,7 +273,7 @@ describe("A message with ambiguous fields", () => {
     "a@strict.example <a@strict.example>",
     "a@strict.example,",
     "<a@strict.example> Ada",
-  ])("fails with From: %s", async (value) => {
+  ])("is verified with From: %s", async (value) => {
     const session = { ip: "192.0.2.1", mailFrom: "a@strict.example" }
     expect((await verdict(raw(`From: ${value}\r\n`), session)).verdict).toBe("verified")
   })
