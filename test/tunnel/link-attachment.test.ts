@@ -76,7 +76,9 @@ const made = async () => {
   /** Dials as an agent. Resolves to its link, or to the text of the refusal. */
   const dial = async (fields: Readonly<Record<string, string>>, leave = false) => {
     const taken = new Promise<Socket>((resolve) => arrived.push(resolve))
-    const socket = connect((server.address() as AddressInfo).port, "127.0.0.1")
+    const { port } = server.address() as AddressInfo
+    // A client that keeps a refused connection open.
+    const socket = connect({ port, host: "127.0.0.1", allowHalfOpen: true })
     const served = await taken
     served.on("error", () => {})
     socket.on("error", () => {})
