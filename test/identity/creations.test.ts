@@ -3,10 +3,12 @@ import { ask } from "@svc/cluster/actor/Ask"
 import * as CreationBatch from "@svc/cluster/identity/CreationBatch"
 import { Identities } from "@svc/cluster/actor/Identities"
 import { Reads, Writes } from "@svc/cluster/store/Database"
+import * as AuditWrite from "@svc/cluster/audit/AuditWrite"
 import { makeUuidV7 } from "@svc/domain/Ids"
 import { expect, layer } from "@effect/vitest"
 import { Effect, Exit, Fiber, Layer } from "effect"
 import { actors, makeOrg, waitUntil } from "../harness/Actors.ts"
+import { act, noKey } from "../audit/Acts.ts"
 import { newHandle } from "../harness/Client.ts"
 import { accountHolder, rows } from "../harness/Stores.ts"
 
@@ -167,6 +169,30 @@ layer(Layer.provideMerge(CreationBatch.layer, actors()), { timeout: "60 seconds"
             }>`select count(distinct xmin::text)::int as n from identity where canonical in (${a1}, ${b1})`,
         )
         expect(commits).toEqual([{ n: 1 }])
+      }),
+    )
+
+    it.effect("warn once of an Org's quota, name who reached it, and are recorded if they are created", () =>
+      Effect.gen(function* () {
+        const org = yield* makeOrg
+        const handles = ["n1", "n2", "n3", "n4", "n5", "n6"].map((stem) => newHandle(stem))
+        const noted = Effect.fnUntraced(function* (handle: string) {
+          const note = AuditWrite.toNote(yield* AuditWrite.make(noKey, act(org, { requestId: handle })))
+          return { ...(yield* creation(org, handle, 5)), note }
+        })
+        const exits = yield* together(...(yield* Effect.forEach(handles, noted)))
+        expect(exits.map(outcome)).toEqual([...Array(5).fill("made"), "refused"])
+        const near = { limit: "identity_quota", used: 4, quota: 5, window: null }
+        expect(
+          yield* rows(
+            (sql) => sql`
+              select data, caused_by ->> 'credential_id' as by from event where org_id = ${org} and type = 'limit.near'`,
+          ),
+        ).toEqual([{ data: near, by: accountHolder.credentialId }])
+        const recorded = yield* rows(
+          (sql) => sql<{ id: string }>`select request_id as id from audit where org_id = ${org} order by 1`,
+        )
+        expect(recorded.map(({ id }) => id)).toEqual(handles.slice(0, 5).toSorted())
       }),
     )
 

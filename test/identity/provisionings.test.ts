@@ -42,8 +42,8 @@ const createIdentity = Effect.fnUntraced(function* (
   yield* sql`insert into actor (kind, id, epoch) values ('Identity', ${handle}, 1)`
   yield* sql`insert into handle (canonical, handle, org_id, registered_at) values (${handle}, ${handle}, ${owner.orgId}, now())`
   yield* sql`
-    insert into identity (id, canonical, handle, org_id, status, saga, created_at)
-    values (${id}, ${handle}, ${handle}, ${owner.orgId}, ${status}, '{}', now())`
+    insert into identity (id, canonical, handle, org_id, status, saga, saga_due_at, created_at)
+    values (${id}, ${handle}, ${handle}, ${owner.orgId}, ${status}, '{}', now(), now())`
   const identity = { id, handle, ...owner }
   const steps = yield* Provisioning.ProvisioningSteps
   const made: ReadonlyArray<StepRows> = yield* Effect.forEach(sagaSteps.provisioning, (name) =>
@@ -87,6 +87,7 @@ const has = ({ identity: { id } }: Born) =>
       sql<{
         status: string
         saga: unknown
+        due: Date | null
         xmin: string
         folders: number
         subscriptions: number
@@ -97,7 +98,7 @@ const has = ({ identity: { id } }: Born) =>
         imap_password: Uint8Array | null
         told: ReadonlyArray<string> | null
       }>`
-        select i.status, i.saga, i.xmin::text as xmin, p.port, c.fields ->> 'name' as card, encode(k.token_hash, 'hex') as hash,
+        select i.status, i.saga, i.saga_due_at as due, i.xmin::text as xmin, p.port, c.fields ->> 'name' as card, encode(k.token_hash, 'hex') as hash,
           s.identity_key, s.imap_password,
           (select count(*)::int from folder f join mailbox m using (identity_id)
            where f.identity_id = i.id and f.uid_validity <= m.uid_validity) as folders,
@@ -146,6 +147,7 @@ layer(
         expect(row).toMatchObject({
           status: "ready",
           saga: { of: identity.handle },
+          due: null,
           folders: 5,
           subscriptions: 5,
           port: expect.any(Number),
@@ -162,6 +164,9 @@ layer(
       expect(all.map(({ due }) => due())).toEqual([0, 1, 0])
       expect(yield* firstOf(one.orgId)).toEqual([{ first: ada.identity.id }])
       expect(yield* firstOf(other.orgId)).toEqual([{ first: grace.identity.id }])
+      // A later Identity is not the first one of its Org.
+      expect((yield* together(yield* createIdentity(one, "later"))).map(outcome)).toEqual(["ready"])
+      expect(yield* firstOf(one.orgId)).toEqual([{ first: ada.identity.id }])
     }),
   )
 
