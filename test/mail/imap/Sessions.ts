@@ -33,6 +33,8 @@ export interface Options {
   readonly store?: Store
   /** The bytes at which the storage of large messages is full. */
   readonly brokenAt?: number
+  /** Replaces the storage of large messages in memory. */
+  readonly spools?: Spools
   readonly onLogin?: (user: string | undefined, password: string) => void
 }
 
@@ -42,6 +44,7 @@ export const open = async ({
   store = MemoryStore.make(),
   onLogin,
   brokenAt = Infinity,
+  spools = spoolsOf(brokenAt),
 }: Options = {}) => {
   const scope = Scope.makeUnsafe()
   const output: Array<Buffer> = []
@@ -50,7 +53,7 @@ export const open = async ({
       Session.make(
         {
           messageBytes: 100_000,
-          spools: spoolsOf(brokenAt),
+          spools,
           allowsPlain,
           run: (effect) => void Effect.runFork(effect),
           send: (bytes) => Effect.sync(() => void output.push(Buffer.from(bytes))),

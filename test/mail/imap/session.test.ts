@@ -1,4 +1,5 @@
 /** Sessions without sockets and database, fed bytes in arbitrary chunks. */
+import * as SpoolFiles from "@svc/mail-gateway/mail/imap/server/SpoolFiles"
 import { Effect } from "effect"
 import { describe, expect, it } from "vitest"
 import * as MemoryStore from "./MemoryStore.ts"
@@ -44,6 +45,41 @@ describe("an IMAP session", () => {
     await session.feed(megabyte)
     await session.feed(Buffer.from("\r\ne APPEND INBOX {100001}\r\nf NOOP\r\n"))
     expect(session.said()).toMatch(/^d NO \[TOOBIG\] .*\r\ne NO \[TOOBIG\] .*\r\nf OK/)
+  })
+
+  it("gives the space of a large message back when the message is stored, and when the session ends before", async () => {
+    const spools = SpoolFiles.make(200_000)
+    const session = await open({ spools })
+    await session.feed(Buffer.from(`${login}b APPEND INBOX {70000+}\r\n`))
+    await session.feed(Buffer.alloc(10_000, "x"))
+    expect(spools.room()).toBe(130_000)
+    await session.feed(Buffer.concat([Buffer.alloc(60_000, "x"), Buffer.from("\r\n")]))
+    expect(session.said()).toMatch(/b OK \[APPENDUID /)
+    expect(spools.room()).toBe(200_000)
+    await session.feed(Buffer.from("c APPEND INBOX {70000+}\r\nx"))
+    expect(spools.room()).toBe(130_000)
+    await session.close()
+    expect(spools.room()).toBe(200_000)
+  })
+
+  it("accepts a large message only while there is space, and small ones without any", async () => {
+    const spools = SpoolFiles.make(70_000)
+    const session = await open({ spools })
+    await session.feed(Buffer.from(login))
+    session.forget()
+    await session.feed(Buffer.from("b APPEND INBOX {70001}\r\nc APPEND INBOX {70000}\r\nx"))
+    expect(session.said()).toMatch(/^b NO \[TOOBIG\] .*\r\n\+ /)
+    const other = await open({ spools })
+    await other.feed(Buffer.from(`${login}d APPEND INBOX {65536+}\r\n${"x".repeat(65_536)}\r\n`))
+    expect(other.said()).toMatch(/d OK \[APPENDUID /)
+    await session.close()
+  })
+
+  it("refuses a second login, TLS in TLS, and a line other than DONE in IDLE", async () => {
+    const { text } = await converse(`${login}b LOGIN ada x\r\nc STARTTLS\r\nd IDLE\r\nSTOP\r\ne NOOP\r\n`)
+    expect(text).toMatch(
+      /\r\nb BAD Already logged in\.\r\nc BAD TLS is active\.\r\n\+ idling\r\nd BAD Expected DONE\.\r\ne OK /,
+    )
   })
 
   it("reports the quota in units of 1,024 bytes, of which a started one counts", async () => {
