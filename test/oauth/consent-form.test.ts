@@ -45,6 +45,11 @@ describe("The consent form", () => {
     expect(checked(shown({ present })).filter((one) => one !== "days 90")).toEqual(expected)
   })
 
+  it("preselects no preset that is not offered", () => {
+    const present = { identities: ["id_ada"], scopes: ["vault:secret"] }
+    expect(checked(shown({ present }, { scopes: ["vault:secret"] }))).toContain("rights choose")
+  })
+
   it("offers acting only if the app asks for more than reading", () => {
     const html = shown({}, { scopes: ["mail:read"] })
     expect(html).toContain('name="rights" value="read"')
@@ -61,6 +66,7 @@ describe("The consent form", () => {
   it.each([
     // Who may write below a private suffix is not who may write below its neighbours.
     ["https://one.github.io/callback", "two.github.io", true],
+    ["https://one.github.io/callback", "one.github.io", false],
     ["https://app.example/callback", "docs.app.example", false],
     ["https://app.example/callback", "other.example", true],
     ["http://127.0.0.1:1/callback", "other.example", false],
