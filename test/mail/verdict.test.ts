@@ -1,5 +1,6 @@
 /** What is kept of a message whose origin is not judged, or could not be. */
 import { it } from "@effect/vitest"
+import * as RecentVerdicts from "@svc/mail-gateway/mail/judging/RecentVerdicts"
 import * as Verdict from "@svc/mail-gateway/mail/judging/Verdict"
 import * as VerdictPool from "@svc/mail-gateway/mail/judging/VerdictPool"
 import { LookupFailed, Resolver } from "@svc/mail-gateway/mail/Resolver"
@@ -47,6 +48,33 @@ describe("A message", () => {
       Verdict.minimal(Buffer.from(`Subject: ${"x".repeat(length)}\r\n\r\n`), "mail.localhost").parsed.subject.length
     const most = 4_096 - "Subject: \r\n".length
     expect([long(most), long(most + 1)]).toEqual([most, 0])
+  })
+})
+
+describe("A recent verdict", () => {
+  it("is not given to another client, greeting, sender or evidence", async () => {
+    let asked = 0
+    const zone: Readonly<Record<string, string>> = {
+      "TXT example.org": "v=spf1 ip4:192.0.2.1 -all",
+      "TXT _dmarc.example.org": "v=DMARC1; p=reject",
+    }
+    const lookup = (name: string, type: string) => {
+      asked++
+      const record = zone[`${type} ${name}`]
+      return record === undefined ? absent() : Promise.resolve([[record]])
+    }
+    const recent = RecentVerdicts.make()
+    const verdict = async (more: Partial<typeof arrival>) =>
+      (await Verdict.judge(letter, { ...arrival, ...more }, lookup, recent)).origin.verdict
+    expect(await verdict({})).toBe("verified")
+    const before = asked
+    expect([await verdict({}), asked]).toEqual(["verified", before])
+    expect(await verdict({ ip: "192.0.2.2" })).toBe("failed")
+    expect(await verdict({ mailFrom: "a@other.example" })).toBe("failed")
+    // Without a sender the greeting counts.
+    expect(await verdict({ mailFrom: "", helo: "example.org" })).toBe("verified")
+    expect(await verdict({ mailFrom: "" })).toBe("failed")
+    expect(await verdict({ mailFrom: "", helo: "example.org", ip: "192.0.2.2" })).toBe("failed")
   })
 })
 
