@@ -96,11 +96,11 @@ const made = (handle: string) =>
     ),
   )
 
-const create = Effect.fnUntraced(function* (stem: string, fails?: typeof failing) {
+const create = Effect.fnUntraced(function* (stem: string, fails?: typeof failing, org?: string) {
   failing = fails
   tries = []
   const handle = newHandle(stem)
-  const org_id = yield* makeOrg
+  const org_id = org ?? (yield* makeOrg)
   const actor = (yield* Identities).of(handle)
   yield* ask(actor.Create({ org_id, identity_id: yield* makeUuidV7, handle }))
   return { org_id, actor, handle }
@@ -129,6 +129,17 @@ layer(actors({ steps: fragile }))("a saga with a failing step", (it) => {
       failing = undefined
       const ready = yield* waitUntil(identityRow(handle), (row) => row?.status === "ready")
       expect(ready.value!.saga.steps[2]).toMatchObject({ status: "done", error: null, attempts: 2 })
+      const first = rows(
+        (sql) => sql`
+          select i.canonical as first, i.ready_at is not null as timed from org o join identity i on i.id = o.first_ready_identity
+          where o.id = ${org_id}`,
+      )
+      expect(yield* first).toEqual([{ first: handle, timed: true }])
+      const second = yield* create("second", "card", org_id)
+      yield* waitUntil(identityRow(second.handle), (row) => row?.saga.steps[2]!.status === "retrying", 0)
+      failing = undefined
+      yield* waitUntil(identityRow(second.handle), (row) => row?.status === "ready")
+      expect(yield* first).toEqual([{ first: handle, timed: true }])
     }),
   )
 

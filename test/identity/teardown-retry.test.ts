@@ -25,13 +25,19 @@ layer(actors())("A failed teardown", (it) => {
         ["mailbox", "pending"],
       ])
       // A retry that fails again has all its attempts, and the Identity is still being deleted.
-      const stored = sql<{ status: string; step: { attempts: number; status: string } }>`
-        select status, saga -> 'steps' -> 2 as step from identity where canonical = ${ada}`
+      const stored = sql<{ status: string; began: unknown; due: Date; step: { attempts: number; status: string } }>`
+        select status, saga -> 'started_at' as began, saga_due_at as due, saga -> 'steps' -> 2 as step
+        from identity where canonical = ${ada}`
+      const [{ began } = { began: undefined }] = yield* stored
       for (const again of [actor.Delete({ org_id }), actor.Retry({ org_id })]) {
-        yield* waitUntil(stored, ([row]) => row?.step.status === "failed")
+        const { value: ended } = yield* waitUntil(stored, ([row]) => row?.step.status === "failed")
+        expect(ended).toMatchObject([{ status: "deleting" }])
         yield* ask(again)
         const { value } = yield* waitUntil(stored, ([row]) => (row?.step.attempts ?? 0) > 0, 0)
-        expect(value).toMatchObject([{ status: "deleting", step: { status: "retrying", attempts: 1 } }])
+        expect(value).toMatchObject([{ status: "deleting", began, step: { status: "retrying", attempts: 1 } }])
+        // A deletion that is running is not started over.
+        yield* ask(actor.Delete({ org_id }))
+        expect(yield* stored).toEqual(value)
       }
       // Only a failed creation is reported as such.
       expect(yield* sql`select type from event where handle = ${ada} and type = 'identity.failed'`).toEqual([])
