@@ -1,10 +1,24 @@
-/** Replies of a relay at the edges of the protocol: its size limit, RSET, and a reply before the end of the message. */
+/** Replies of a relay at the edges of the protocol: its size limit, RSET, and a reply before the end of the message; and TLS from the beginning. */
 import { expect, layer } from "@effect/vitest"
 import { Effect } from "effect"
 import { foundation } from "../../harness/Stores.ts"
-import { withTransport, scripted, sendEachOver } from "./Sinks.ts"
+import { certificate, scripted, sendEachOver, sink, untrustedCertificate, withTransport } from "./Sinks.ts"
 
 layer(foundation)("A relay", (it) => {
+  it.effect("with TLS from the beginning gets a message if its certificate is that of its name", () =>
+    Effect.gen(function* () {
+      for (const [pem, state] of [
+        [certificate, "sent"],
+        [untrustedCertificate, "deferred"],
+      ] as const) {
+        const { port, taken } = yield* sink({ ...pem, secure: true })
+        const trusted = certificate.cert + untrustedCertificate.cert
+        expect(yield* sendEachOver(`smtps://localhost:${port}`, trusted)()).toMatchObject([{ state }])
+        expect(taken.map(({ secure }) => secure)).toEqual(state === "sent" ? [true] : [])
+      }
+    }),
+  )
+
   it.effect("gets a message of exactly its SIZE limit", () =>
     Effect.gen(function* () {
       const announcing = (limit: () => number) =>
