@@ -210,6 +210,20 @@ layer(actors({ transport, limits: { mailboxBytes: 3_000 } }))("A command to send
       yield* fill(3_000 - size)
       expect((yield* ada.send({ to: [to], text: "Fits." })).status).toBe("queued")
       expect(yield* used).toBe(3_000)
+      // The first copy that filled four fifths of the Mailbox has warned the account.
+      const warned = yield* sql<{ data: unknown }>`
+        select data from event where org_id = ${ada.org_id} and type = 'limit.near' and data ->> 'limit' = 'mailbox_bytes'`
+      expect(warned).toMatchObject([{ data: { identity: ada.handle, used: 3_000, quota: 3_000 } }])
+    }),
+  )
+
+  it.effect("queues one delivery for each domain of its recipients", () =>
+    Effect.gen(function* () {
+      const to = ["grace@one.example", "alan@two.example", "joan@one.example"]
+      const ada = yield* correspondent("adadomains", to)
+      yield* ada.send({ to, text: "Hello." })
+      expect((yield* ada.rows).map(({ domain }) => domain)).toEqual(["one.example", "two.example"])
+      expect((yield* ada.deliveries).map(({ address }) => address)).toEqual(to.toSorted())
     }),
   )
 })
