@@ -54,7 +54,11 @@ export const holder = {
 
 const services = Layer.mergeAll(
   Layer.succeed(Addresses, book as never),
-  Layer.succeed(Accounts, { requestLink: () => outcome("link"), consume: () => outcome("consume") } as never),
+  Layer.succeed(Accounts, {
+    registration: "closed",
+    requestLink: () => outcome("link"),
+    consume: () => outcome("consume"),
+  } as never),
   Layer.succeed(SystemMailer, { send: () => outcome("mail") } as never),
   Layer.succeed(PublicLimits, { take: () => outcome("limit") } as never),
   Layer.succeed(OrgLimits, { take: () => outcome("calls") } as never),
@@ -69,7 +73,11 @@ const services = Layer.mergeAll(
   Layer.succeed(Grants, { present: () => outcome("present"), consent: () => outcome("consent") } as never),
   Layer.succeed(IdentityQueries, { list: () => Effect.succeed({ entries: [] }) } as never),
   Layer.succeed(Audit, { record: () => outcome("record"), secret: () => outcome("secret") } as never),
-  Layer.succeed(Devices, { approve: () => outcome("approve"), deny: () => outcome("deny") } as never),
+  Layer.succeed(Devices, {
+    view: () => outcome("view"),
+    approve: () => outcome("approve"),
+    deny: () => outcome("deny"),
+  } as never),
   Layer.succeed(CardQueries, { profile: () => outcome("profile") } as never),
   Layer.succeed(MessageQueries, { read: () => outcome("read") } as never),
   Layer.succeed(AttachmentReader, {} as never),

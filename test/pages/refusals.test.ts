@@ -10,7 +10,7 @@ describe("The sign-in page", () => {
     fetched("/auth/sign-in", set, { form: { email: "ada@example.org", terms: "yes", user_code: "BBBB-CCCC", ...form } })
 
   it.each<readonly [string, Readonly<Record<string, Outcome>>, number, string]>([
-    ["an invitation is missing", { link: refusal(Problem.InviteRequired) }, 403, "need an invitation"],
+    ["no new accounts are admitted", { link: refusal(Problem.InviteRequired) }, 403, "admits no new accounts"],
     ["the Terms are not accepted", { link: refusal(Problem.TosNotAccepted) }, 422, "Accept the Terms of Service"],
     ["the address has too many links", { link: limited }, 429, "Too many links"],
     ["the store is unavailable", { link: unavailable }, 503, "Temporarily unavailable"],
@@ -22,6 +22,7 @@ describe("The sign-in page", () => {
     expect(html).toContain('value="ada@example.org"')
     expect(html).toContain('name="user_code" value="BBBB-CCCC"')
     expect(html).not.toContain("secret-token")
+    expect(html).not.toContain("invite_code")
   })
 
   it("counts one call for each form, and checks the limit of the client first", async () => {
@@ -82,6 +83,14 @@ describe("The page of a device login", () => {
     expect(found.status).toBe(status)
     expect(html).toContain(text)
     expect(html).not.toContain("approved")
+  })
+
+  it("tells an unknown code from a store that is unavailable", async () => {
+    const shown = (view: Outcome) => fetched("/auth/device?user_code=BBBB-CCCC", { view })
+    const lost = await shown(unavailable)
+    expect([lost.status, lost.html.includes("Temporarily unavailable")]).toEqual([503, true])
+    const missing = await shown(refusal(Problem.NotFound))
+    expect([missing.status, missing.html.includes("No device is waiting with this code")]).toEqual([404, true])
   })
 
   it("creates no key without its audit record", async () => {

@@ -173,12 +173,17 @@ export const layer = HttpRouter.use((router) =>
         if (caller === undefined) return framed(lang, signInForm(lang, { userCode }))
         if (text === undefined) return framed(lang, codeForm(say))
         if (userCode === undefined) return unknown(lang)
-        const found = yield* Effect.option(devices.view(userCode))
-        if (found._tag === "None") return unknown(lang)
-        const { status } = found.value
-        return status === "pending"
-          ? framed(lang, decisionForm(found.value, caller.org.email, say))
-          : notice(lang, [say.settled[status], say.anew])
+        return yield* devices.view(userCode).pipe(
+          Effect.map((device) =>
+            device.status === "pending"
+              ? framed(lang, decisionForm(device, caller.org.email, say))
+              : notice(lang, [say.settled[device.status], say.anew]),
+          ),
+          Effect.catchTags({
+            not_found: () => Effect.succeed(unknown(lang)),
+            unavailable: () => Effect.succeed(notice(lang, say.later, 503)),
+          }),
+        )
       }),
     )
 
