@@ -64,6 +64,10 @@ describe("A list that is read page by page", () => {
     expect(refreshed(known, ids)).toEqual([pages, goesOn, hasMore])
   })
 
+  it("reads one page when it was empty before", () => {
+    expect(refreshed(loaded(""), "abcdefgh")).toEqual([["abc"], false, true])
+  })
+
   it("has a further page if rows were added at its end, as in a conversation", () => {
     const page = { rows: rowsOf("abc"), next_cursor: null }
     const { known } = merged([], 0, page)

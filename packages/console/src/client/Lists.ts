@@ -61,8 +61,11 @@ export const merged = <A extends Page>(known: Known<A>, at: number, page: A) => 
     return { known: [...before, own], goesOn: false }
   const found = rest.findIndex((entry) => rowsOf(entry.page).some((row) => isAtItsPlace(last, row)))
   if (found === -1) {
-    const later = without(rest).map((entry, index) => (index === 0 ? { ...entry, name: ++names } : entry))
-    return { known: [...before, own, ...later], goesOn: true }
+    // Pages without further rows, such as that of an empty list, need no page after this one.
+    const later = without(rest)
+      .filter(isFilled)
+      .map((entry, index) => (index === 0 ? { ...entry, name: ++names } : entry))
+    return { known: [...before, own, ...later], goesOn: later.length > 0 }
   }
   const end = rest[found]!
   const endRows = rowsOf(end.page)

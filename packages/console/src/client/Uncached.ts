@@ -13,11 +13,11 @@ export const useUncached = <A>(read: (signal: AbortSignal) => Promise<A>) => {
         setData(found)
         setError(null)
       },
-      (cause: unknown) => {
-        if (!stopped.signal.aborted) setError(cause instanceof Error ? cause : new Error(String(cause)))
+      (cause: Error) => {
+        if (!stopped.signal.aborted) setError(cause)
       },
     )
     return () => stopped.abort()
   }, [turn])
-  return { data, setData, error, isPending: data === undefined && error === null, refetch: () => setTurn(turn + 1) }
+  return { data, setData, error, isPending: !data && !error, refetch: () => setTurn(turn + 1) }
 }

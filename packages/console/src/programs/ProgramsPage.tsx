@@ -53,11 +53,15 @@ const readServers = async (signal: AbortSignal): Promise<Servers> => {
 
 const useSetUp = (handle: string) =>
   useUncached(async (signal) => {
-    const [servers, secrets] = await Promise.all([
-      readServers(signal),
+    const [file, secrets] = await Promise.all([
+      readServers(signal).catch((cause: Error) => cause),
       call("GET /api/identities/:handle/identity-key", { params: { handle } }, { signal }),
     ])
-    return { servers, secrets }
+    const servers = file instanceof Error ? undefined : file
+    const imap = secrets.imap ?? servers?.imap
+    // Secrets that are still shown name the servers as well.
+    if (imap === undefined) throw file
+    return { secrets, imap, smtp: secrets.smtp ?? servers?.smtp }
   })
 
 const securities = ["tls", "starttls", "none"] as const
@@ -186,9 +190,7 @@ const Programs = ({ identity }: { readonly identity: Identity }) => {
   const { data, error, refetch } = useSetUp(handle)
   if (error !== null) return <ProblemNote failure={error} onRetry={refetch} />
   if (data === undefined) return <Skeleton lines={6} />
-  const { servers, secrets } = data
-  const imap = secrets.imap ?? servers.imap
-  const smtp = secrets.smtp ?? servers.smtp
+  const { secrets, imap, smtp } = data
   return (
     <div class="stack-loose">
       <Section
