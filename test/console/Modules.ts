@@ -93,19 +93,26 @@ export const heldCalls = () => {
     })
     return promise
   })
+  const next = () =>
+    vi.waitFor(
+      () => {
+        const call = calls.find((one) => !taken.has(one))
+        if (call === undefined) throw new Error("no call")
+        taken.add(call)
+        return call
+      },
+      { interval: 2, timeout: patience },
+    )
   return {
     all: calls as ReadonlyArray<Call>,
     /** Waits for the next call that the test has not seen. */
-    next: () =>
-      vi.waitFor(
-        () => {
-          const call = calls.find((one) => !taken.has(one))
-          if (call === undefined) throw new Error("no call")
-          taken.add(call)
-          return call
-        },
-        { interval: 2, timeout: patience },
-      ),
+    next,
+    /** Waits for the next call, responds to it, and returns it. */
+    answered: async (status: number, body?: object) => {
+      const call = await next()
+      await act(async () => call.answer(status, body))
+      return call
+    },
     /** How many calls the test has not seen. */
     waiting: () => calls.length - taken.size,
   }

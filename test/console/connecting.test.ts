@@ -1,5 +1,4 @@
 /** An authorization of a platform that this browser began, without a browser: what completes it, and what never does. */
-import { act } from "preact/test-utils"
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest"
 import { browserAt, drawn, Entries, eventually, heldCalls, leaveAll, problem, source } from "./Modules.ts"
 
@@ -33,11 +32,7 @@ afterEach(async () => {
   vi.useRealTimers()
   vi.unstubAllGlobals()
 })
-const answered = async (status: number, body?: object) => {
-  const request = await calls.next()
-  await act(async () => request.answer(status, body))
-  return request
-}
+const answered = (status: number, body?: object) => calls.answered(status, body)
 
 describe("An authorization", () => {
   it("is known by its state for 15 minutes, until it is forgotten", async () => {

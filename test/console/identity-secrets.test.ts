@@ -28,11 +28,7 @@ afterEach(async () => {
   client.clear()
   vi.unstubAllGlobals()
 })
-const answered = async (status: number, body?: object) => {
-  const request = await calls.next()
-  await act(async () => request.answer(status, body))
-  return request
-}
+const answered = (status: number, body?: object) => calls.answered(status, body)
 
 describe("The secrets of an Identity", () => {
   const identity = { handle: "ada", email: "ada@agents.example", status: "ready" }

@@ -1,6 +1,5 @@
 /** Keys, connected apps and terminals, without a browser: what is requested, and which one is changed or revoked. */
 import { capabilities } from "@svc/domain/account/Scope"
-import { act } from "preact/test-utils"
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest"
 import { browserAt, drawn, Entries, eventually, heldCalls, leaveAll, problem, signedIn, source } from "./Modules.ts"
 
@@ -26,11 +25,7 @@ afterEach(async () => {
   client.clear()
   vi.unstubAllGlobals()
 })
-const answered = async (status: number, body?: object) => {
-  const request = await calls.next()
-  await act(async () => request.answer(status, body))
-  return request
-}
+const answered = (status: number, body?: object) => calls.answered(status, body)
 
 describe("A new key", () => {
   const opened = async () => {

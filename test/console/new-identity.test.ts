@@ -1,5 +1,4 @@
 /** The form that creates an Identity, without a browser: what it says about a name, and what it creates. */
-import { act } from "preact/test-utils"
 import { afterEach, beforeEach, expect, it, vi } from "vitest"
 import { browserAt, drawn, Entries, eventually, heldCalls, leaveAll, problem, signedIn, source } from "./Modules.ts"
 
@@ -24,11 +23,7 @@ afterEach(async () => {
   client.clear()
   vi.unstubAllGlobals()
 })
-const answered = async (status: number, body?: object) => {
-  const request = await calls.next()
-  await act(async () => request.answer(status, body))
-  return request
-}
+const answered = (status: number, body?: object) => calls.answered(status, body)
 const opened = async () => {
   const shown = await drawn(NewIdentity, {})
   const isOff = () => shown.button("Create Identity")!.attributes["disabled"] === "true"

@@ -1,5 +1,4 @@
 /** The set-up of mail programs, without a browser. */
-import { act } from "preact/test-utils"
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest"
 import { browserAt, drawn, eventually, heldCalls, leaveAll, problem, source } from "./Modules.ts"
 
@@ -38,11 +37,7 @@ const opened = async (status = "ready") => {
   client.setQueryData(["GET /api/identities/:handle", { params: { handle: "ada" } }], { ...identity, status })
   return await drawn(ProgramsPage, { handle: "ada" })
 }
-const answered = async (status: number, body?: object) => {
-  const request = await calls.next()
-  await act(async () => request.answer(status, body))
-  return request
-}
+const answered = (status: number, body?: object) => calls.answered(status, body)
 type Shown = Awaited<ReturnType<typeof opened>>
 /** What is said about each server. */
 const serversOf = ({ top }: Shown) =>

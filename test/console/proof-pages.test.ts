@@ -1,5 +1,4 @@
 /** Sign-ins and signing keys of an Identity, without a browser: which one is approved, ended or removed. */
-import { act } from "preact/test-utils"
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest"
 import { browserAt, drawn, Entries, eventually, heldCalls, leaveAll, problem, source } from "./Modules.ts"
 
@@ -19,11 +18,7 @@ afterEach(async () => {
   client.clear()
   vi.unstubAllGlobals()
 })
-const answered = async (status: number, body?: object) => {
-  const request = await calls.next()
-  await act(async () => request.answer(status, body))
-  return request
-}
+const answered = (status: number, body?: object) => calls.answered(status, body)
 
 describe("A sign-in", () => {
   const one = (id: string, status: string) => ({

@@ -1,5 +1,4 @@
 /** The review of a message before it is sent, without a browser: what it shows, and what a decision says. */
-import { act } from "preact/test-utils"
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest"
 import { browserAt, drawn, Entries, eventually, heldCalls, leaveAll, problem, source } from "./Modules.ts"
 
@@ -47,11 +46,7 @@ const opened = (more: object = {}) => {
   client.setQueryData(key, { ...pending, ...more })
   return drawn(Review, { handle: "ada", id: "msg_1" })
 }
-const answered = async (status: number, body?: object) => {
-  const request = await calls.next()
-  await act(async () => request.answer(status, body))
-  return request
-}
+const answered = (status: number, body?: object) => calls.answered(status, body)
 
 describe("The review of a message", () => {
   it("shows every recipient, who gets a reply, and which differences are in which part", async () => {

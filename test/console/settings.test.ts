@@ -1,5 +1,4 @@
 /** The settings of an account, without a browser: what is sent, which session ends, and what a failure leaves. */
-import { act } from "preact/test-utils"
 import { afterEach, beforeEach, expect, it, vi } from "vitest"
 import { browserAt, drawn, Entries, eventually, heldCalls, leaveAll, problem, signedIn, source } from "./Modules.ts"
 
@@ -32,11 +31,7 @@ afterEach(async () => {
   client.clear()
   vi.unstubAllGlobals()
 })
-const answered = async (status: number, body?: object) => {
-  const request = await calls.next()
-  await act(async () => request.answer(status, body))
-  return request
-}
+const answered = (status: number, body?: object) => calls.answered(status, body)
 
 const session = (id: string, user_agent: string | null, current = false) => ({
   id,

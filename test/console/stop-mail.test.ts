@@ -21,11 +21,7 @@ afterEach(async () => {
   client.clear()
   vi.unstubAllGlobals()
 })
-const answered = async (status: number, body?: object) => {
-  const request = await calls.next()
-  await act(async () => request.answer(status, body))
-  return request
-}
+const answered = (status: number, body?: object) => calls.answered(status, body)
 
 /** Draws what the frame of the console has, with these Identities, of which some are stopped. */
 const opened = async (stopped: ReadonlyArray<string>, handles: ReadonlyArray<string> = ["ada", "bob", "cy"]) => {

@@ -24,11 +24,7 @@ afterEach(async () => {
   vi.useRealTimers()
   vi.unstubAllGlobals()
 })
-const answered = async (status: number, body?: object) => {
-  const request = await calls.next()
-  await act(async () => request.answer(status, body))
-  return request
-}
+const answered = (status: number, body?: object) => calls.answered(status, body)
 
 const secret = (name: string, version: number) => ({
   name,

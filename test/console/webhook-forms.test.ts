@@ -24,11 +24,7 @@ afterEach(async () => {
   client.clear()
   vi.unstubAllGlobals()
 })
-const answered = async (status: number, body?: object) => {
-  const request = await calls.next()
-  await act(async () => request.answer(status, body))
-  return request
-}
+const answered = (status: number, body?: object) => calls.answered(status, body)
 
 describe("A new Webhook", () => {
   it("gets all Events unless a person chooses some, and shows its secret until that is stored", async () => {
