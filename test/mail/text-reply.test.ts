@@ -148,3 +148,9 @@ it("a line that ends in an address and names no time is no attribution", () => {
     "On the list <grace@example.org>:\nThree.",
   )
 })
+
+it("at most 4,000 lines of 1,000 characters are read", () => {
+  const lines = (count: number) => Array(count).fill("x").join("\n")
+  expect(textReply(lines(4_001))).toBe(lines(4_000))
+  expect(textReply("x".repeat(1_001))).toBe("x".repeat(1_000))
+})

@@ -1,7 +1,9 @@
 /** A database outage logs one warning per pool when it begins and one when it ends, however many statements fail in between. */
 import { type AddressInfo, connect, createServer, type Socket } from "node:net"
 import * as Database from "@svc/cluster/store/Database"
+import * as Reachability from "@svc/cluster/store/Reachability"
 import { Effect, Exit, Layer, Logger, References, Schedule } from "effect"
+import { SqlError } from "effect/sql"
 import { describe, expect, it } from "vitest"
 import { connection } from "../harness/Database.ts"
 
@@ -28,6 +30,19 @@ const front = async () => {
 }
 
 describe("a pool of connections", () => {
+  it("that never connected reports nothing, since the start fails with its own message", async () => {
+    const written: Array<unknown> = []
+    const logger = Logger.make<unknown, void>(({ message }) => void written.push(message))
+    const pool = Reachability.make("reads")
+    const refused = new SqlError.SqlError({ reason: new SqlError.ConnectionError({ cause: new Error("refused") }) })
+    const run = (effect: Effect.Effect<void>) => Effect.runPromise(Effect.provide(effect, Logger.layer([logger])))
+    await run(pool.failed(refused))
+    await run(pool.reached)
+    expect(written).toEqual([])
+    await run(pool.failed(refused))
+    expect(written).toHaveLength(1)
+  })
+
   it("reports once that it cannot connect, with the reason, and once that it can again", async () => {
     const server = await front()
     const written: Array<{ level: string; text: string; pool: unknown }> = []
