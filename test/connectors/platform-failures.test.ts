@@ -123,7 +123,7 @@ layer(scriptedActors)("a poll", (it) => {
     return value!
   })
 
-  it.effect("that fails shows why, comes later each time, and leaves the position where it is", () =>
+  it.effect("that fails shows the reason, is delayed longer each time, and does not move the position", () =>
     Effect.gen(function* () {
       script()
       const { id, org_id, actor } = yield* scriptedIdentity("polls")
@@ -148,7 +148,7 @@ layer(scriptedActors)("a poll", (it) => {
     }),
   )
 
-  it.effect("follows at once while there is more, raises at most 100 Events, and 300 in an hour", () =>
+  it.effect("is repeated at once while there are more posts, and raises at most 100 Events, and 300 an hour", () =>
     Effect.gen(function* () {
       let posts = 0
       const received = (count: number): Poll["received"] =>
@@ -305,10 +305,10 @@ layer(scriptedActors)("a revocation", (it) => {
     }),
   )
 
-  it.effect("takes the disclosure back once, and first, and with the latest credential", () =>
+  it.effect("withdraws the disclosure first and once, with the latest credential", () =>
     Effect.gen(function* () {
       const done: Array<string> = []
-      // Those of other tests are due too.
+      // Revocations of other tests are due as well.
       yield* Effect.flatMap(Writes, (sql) => sql`delete from connector_revocation`)
       const failing = passing[1]![1]
       const note = (what: string) => Effect.sync(() => void done.push(what))

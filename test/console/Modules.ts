@@ -298,7 +298,7 @@ export const drawn = async <P extends object>(component: (props: P) => unknown, 
     },
     check: (label: string, checked: boolean) => fire(field(label), "change", { currentTarget: { checked } }),
     submit: () => fire(top.all("form").at(-1), "submit"),
-    /** What a list of facts says. */
+    /** Returns the terms of the page and their values. */
     facts: () => {
       const values = top.all("dd").map(({ textContent }) => textContent)
       return Object.fromEntries(top.all("dt").map(({ textContent }, index) => [textContent, values[index]]))

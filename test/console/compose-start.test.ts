@@ -1,4 +1,4 @@
-/** What a composer begins with, without a browser. */
+/** The initial content of the composer, without a browser. */
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest"
 import { Entries, heldCalls, problem, source } from "./Modules.ts"
 

@@ -156,7 +156,7 @@ describe("The posts of a connected account", () => {
     ])
   })
 
-  it("say that there are none, on the first page only", async () => {
+  it("have one note that there are none, also after a further page", async () => {
     const page = await opened()
     await answered(200, { posts: [], cursor: "more" })
     await eventually(() => expect(page.top.textContent).toContain("No posts yet"))

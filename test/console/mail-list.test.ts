@@ -123,7 +123,7 @@ describe("The list of conversations", () => {
     expect(inbox.top.all({ href: `mailto:${own}` })).toHaveLength(1)
   })
 
-  it("does not say that it is empty while all of its page are being moved, and further ones exist", async () => {
+  it("does not say that it is empty while its whole first page is being moved and further pages exist", async () => {
     leaving.value = new Set(["t1"])
     const list = await opened("", { threads: [thread("t1")], next_cursor: "next" })
     await eventually(() => expect(list.button("Show more")).toBeDefined())

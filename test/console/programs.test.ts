@@ -12,7 +12,7 @@ const xmlOf = (security: string, smtp = outgoing) =>
   `<emailProvider>${server("incomingServer", "imap.example", 143, security)}${smtp}</emailProvider>`
 const identity = { handle: "ada", email: "ada@mail.example", status: "ready" }
 
-/** How the public file and the secrets are answered, one after the other. */
+/** The responses for the public file, in order. */
 let files: Array<Response | Error>
 let calls: ReturnType<typeof heldCalls>
 beforeEach(async () => {
@@ -39,7 +39,7 @@ const opened = async (status = "ready") => {
 }
 const answered = (status: number, body?: object) => calls.answered(status, body)
 type Shown = Awaited<ReturnType<typeof opened>>
-/** What is said about each server. */
+/** Returns the text about each server. */
 const serversOf = ({ top }: Shown) =>
   top
     .all({ class: "access" })[0]!
@@ -60,8 +60,7 @@ describe("The set-up of mail programs", () => {
     expect(page.top.textContent).not.toContain("Available until")
   })
 
-  it("names the servers, users and passwords that are waiting", async () => {
-    files = [new Response(xmlOf("SSL"))]
+  it("names the servers, users and passwords that are waiting, without the public file", async () => {
     const page = await opened()
     const own = (host: string, username: string, password: string) => ({
       host,

@@ -86,7 +86,7 @@ describe("The page of a Tunnel", () => {
     expect(top.all({ href: tunnel.url })).toHaveLength(0)
   })
 
-  it("shows the connections of the agent in place of the command, and no TCP port if there is none", async () => {
+  it("shows the connections of the agent in place of the command, and omits the TCP port of a Tunnel without one", async () => {
     const links = [{ edge: "edge-1", since: "2026-11-25T12:00:00.000Z", client: "svc/1.0" }]
     const { top, facts } = await opened({ connected: true, links, port: null })
     expect(facts()["TCP"]).toBeUndefined()
@@ -98,7 +98,7 @@ describe("The page of a Tunnel", () => {
 })
 
 describe("The settings of a Tunnel", () => {
-  it("are sent as they are if nothing was changed", async () => {
+  it("are sent unchanged if nothing was edited", async () => {
     expect(await saved(await opened())).toEqual(unchanged)
   })
 
@@ -139,7 +139,7 @@ describe("The settings of a Tunnel", () => {
       },
     )
     const body = await saved(page)
-    // The password stays as long as its user does.
+    // The user is unchanged, so the stored password stays.
     expect(body).toEqual({
       ...unchanged,
       allowed_networks: ["192.0.2.1", "192.0.2.2"],

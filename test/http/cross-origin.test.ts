@@ -1,4 +1,4 @@
-/** Which responses pages of other origins may read. */
+/** The responses that pages of other origins may read (CORS). */
 import { preflight, readable } from "@svc/api/http/CrossOrigin"
 import { describe, expect, it } from "vitest"
 

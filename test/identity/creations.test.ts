@@ -126,7 +126,7 @@ layer(actors({ limits: { identityQuota: 10 } }), { timeout: "60 seconds" })("the
         return { handle, actor: (yield* Identities).of(handle), identity_id: yield* makeUuidV7 }
       })
       const { handle, identity_id, actor: late } = yield* actor()
-      // An error of the store is no sign of a Handle that is taken: the same command succeeds later.
+      // An error of the store does not mean that the Handle is taken: the same command succeeds later.
       yield* sql.unsafe(`
         create or replace function refuse() returns trigger language plpgsql as $$ begin raise exception 'not now'; end $$`)
       yield* sql.unsafe(`

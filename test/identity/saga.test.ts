@@ -19,7 +19,7 @@ import { rows } from "../harness/Stores.ts"
 let failing: "card" | "tunnel" | "identity_key" | "lookup" | "away" | "slow" | undefined
 /** The error of a connection that ended. */
 const lost = new SqlError.SqlError({ reason: new SqlError.ConnectionError({ message: "lost", cause: undefined }) })
-/** Resolved when the slow step may go on. */
+/** Resolved when the slow step may continue. */
 let printed = Promise.withResolvers<void>()
 /** Times of the attempts of the failing step, in milliseconds of test time. */
 let tries: Array<number> = []

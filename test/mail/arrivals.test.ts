@@ -72,7 +72,7 @@ const arrive = (...groups: ReadonlyArray<InboundBatch.Group>) =>
     ),
   )
 
-/** What was counted as use. */
+/** The usage that was recorded. */
 const counted: Array<unknown> = []
 const usage = Layer.mock(UsageCounters)({ add: (...count) => void counted.push(count) })
 
@@ -156,7 +156,7 @@ layer(Layer.fresh(InboundBatch.layer).pipe(Layer.provide(usage), Layer.provideMe
         // Only stored messages are counted, and only queued deliveries and claims of agents are work.
         expect(counted.length).toBe(4)
         expect([ada.due, grace.due]).toEqual([["deliveries"], []])
-        // Of two messages that only fit alone, the first one is stored.
+        // The Mailbox has space for one of the two messages: the first one is stored.
         const [large, larger] = [yield* receivedMail({ size: 600_000 }), yield* receivedMail({ size: 600_001 })]
         const tight = yield* arrive(grace.group([large, larger]), ada.group([yield* receivedMail()]))
         expect(tight).toMatchObject([{ value: { stored: [large.message_id], used: "601000" } }, {}])

@@ -61,7 +61,7 @@ layer(actors({ limits: { mailboxBytes } }))("A Mailbox", (it) => {
       const near = { limit: "mailbox_bytes", identity: handle, used: 8_000, quota: mailboxBytes, window: null }
       expect(yield* raised).toEqual([{ data: near }])
       yield* remove(last.message_id)
-      // The warning of one Mailbox is none of another Mailbox of the account.
+      // A warning about one Mailbox does not count as one about another Mailbox of the account.
       const other = newHandle("other")
       const { actor } = yield* makeIdentity(org_id, other)
       yield* ask(actor.ReceiveMail(yield* receivedMail({ size: 8_000 })))

@@ -183,10 +183,10 @@ describe("A DKIM signature", () => {
     expect(await verdict(some)).toMatchObject({ verdict: "failed", dkim: "policy" })
     const all = await signed(message, "strict.example", { fields: "From:Subject:Reply-To" })
     expect((await verdict(all)).verdict).toBe("verified")
-    // Anybody could have removed a subject that is not signed as missing.
+    // The signature does not cover the missing Subject, so anybody could have removed it.
     const bare = Buffer.from("From: a@strict.example\r\n\r\nbody\r\n")
     expect((await verdict(await signed(bare, "strict.example", { fields: "From" }))).verdict).toBe("failed")
-    // A signature that is wrong is not one that would count if it covered more.
+    // `policy` means a valid signature that covers too little; this one is invalid.
     const wrong = Buffer.from(some.toString().replace("body", "evil"))
     expect((await verdict(wrong)).dkim).not.toMatch(/policy|pass/)
   })

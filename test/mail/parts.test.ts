@@ -1,4 +1,4 @@
-/** Where the parts of a message begin and end, which are shown, and which are files; and what is kept of their fields. */
+/** The parts of a message: where each begins and ends, which are shown, which are files, and their fields. */
 import * as Attachments from "@svc/mail-gateway/mail/Attachments"
 import * as Decode from "@svc/mail-gateway/mail/mime/Decode"
 import * as Header from "@svc/mail-gateway/mail/mime/Header"
@@ -17,7 +17,7 @@ const multipart = (boundary: string, ...parts: ReadonlyArray<string>) =>
   `Content-Type: multipart/mixed; boundary="${boundary}"\n\n${parts.map((part) => `--${boundary}\n${part}\n`).join("")}--${boundary}--\n`
 
 describe("A part", () => {
-  it("that is marked as an attachment, in any case, is not shown, even without a file name", () => {
+  it("that is marked as an attachment, in small or capital letters, is not shown, even without a file name", () => {
     const { text, attachments } = mail(multipart("b", "\na", "Content-Disposition: ATTACHMENT\n\nb"))
     expect([text, attachments]).toEqual(["a", [{ index: 0, filename: null, content_type: "text/plain", size: 1 }]])
   })
@@ -28,7 +28,7 @@ describe("A part", () => {
     expect(mail(letter).text).toBe("ab\ncd")
   })
 
-  it("ends the parts in it, whose delimiters are text from then on", () => {
+  it("ends its inner parts, whose delimiters are text from then on", () => {
     const inner = "Content-Type: multipart/mixed; boundary=i\n\n--i\n\none"
     expect(mail(multipart("o", inner, "\n--i\ntwo")).text).toBe("one\n--i\ntwo")
   })
@@ -57,13 +57,13 @@ describe("A part", () => {
 })
 
 describe("A body", () => {
-  it("has no byte order mark, and is short of what the limits of all bodies leave out", () => {
+  it("has no byte order mark, and ends where all bodies together reach their limit", () => {
     expect(parse(Buffer.from("Content-Type: text/plain; charset=utf-8\r\n\r\n\ufeffa")).text).toBe("a")
     const large = (type: string) => `Content-Type: ${type}\n\n${"a".repeat(1_500_000)}`
     const { text, html } = mail(
       multipart("b", large("text/plain"), large("text/plain"), large("text/html"), large("text/html")),
     )
-    // Two MiB of each, and the texts of the HTML.
+    // The limit is 2 MiB of each kind; `text` contains the words of the HTML as well.
     expect(html!.length).toBe(2 * 1024 * 1024 + 1)
     expect(text!.length).toBe(2 * (2 * 1024 * 1024 + 1) + 1)
   })

@@ -1,4 +1,4 @@
-/** What the queries of one Mailbox select, and that they find nothing of another one. */
+/** The queries of a Mailbox: what they return, and that they return no message of another Mailbox. */
 import { ask } from "@svc/cluster/actor/Ask"
 import { MessageQueries } from "@svc/cluster/mail/MessageQueries"
 import { Writes } from "@svc/cluster/store/Database"
@@ -58,7 +58,7 @@ layer(actors())("The messages of a Mailbox", (it) => {
     }),
   )
 
-  it.effect("are read forward from a UID, which stays the same if there is none", () =>
+  it.effect("are read forward from a UID, and the same UID is returned if no message follows", () =>
     Effect.gen(function* () {
       const [ada, queries] = [yield* makeMailbox("ada"), yield* MessageQueries]
       for (const n of [1, 2, 3]) yield* ada.receive(`${n}`)
@@ -146,7 +146,7 @@ layer(actors())("The messages of a Mailbox", (it) => {
       expect([names.length, names]).toEqual([5, names.toSorted()])
       expect(folders.filter(({ subscribed }) => !subscribed).map(({ name }) => name)).toEqual(["Trash"])
       expect((yield* queries.folders(grace.id)).every(({ subscribed }) => subscribed)).toBe(true)
-      // A client that copies a message within its folder makes a second entry of it.
+      // A message that is copied within its folder has a second entry there.
       yield* sql`
         insert into placed (identity_id, folder_id, uid, message_id, modseq)
         select identity_id, folder_id, uid + 1, message_id, modseq from placed where message_id = ${message.uuid}`

@@ -1,4 +1,4 @@
-/** HTML of a caller: which elements may stand in which, which attributes are kept, and what counts as blank. */
+/** HTML of a caller: permitted elements and attributes, and what counts as blank. */
 import { fragments } from "@svc/mail-gateway/mail/composing/SanitizedHtml"
 import { describe, expect, it } from "vitest"
 
@@ -76,7 +76,7 @@ describe("Blank HTML", () => {
     const cell = (color: string) => `<table><tr><td bgcolor="black"><font color="${color}">a</font></td></tr></table>`
     expect(around(cell("white"))).toBe(300)
     expect(around(cell("black"))).toBeLessThan(200)
-    // After the element, words are seen again.
+    // Words after the element are visible again.
     expect(around('<font color="#ffffff">a</font>b')).toBe(300)
   })
 })

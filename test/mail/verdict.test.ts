@@ -1,4 +1,4 @@
-/** What is kept of a message whose origin is not judged, or could not be. */
+/** The stored content of a message whose origin was not judged, or whose judgement failed. */
 import { it } from "@effect/vitest"
 import * as RecentVerdicts from "@svc/mail-gateway/mail/judging/RecentVerdicts"
 import * as Verdict from "@svc/mail-gateway/mail/judging/Verdict"
@@ -71,7 +71,7 @@ describe("A recent verdict", () => {
     expect([await verdict({}), asked]).toEqual(["verified", before])
     expect(await verdict({ ip: "192.0.2.2" })).toBe("failed")
     expect(await verdict({ mailFrom: "a@other.example" })).toBe("failed")
-    // Without a sender the greeting counts.
+    // Without a sender, the name of the greeting is judged.
     expect(await verdict({ mailFrom: "", helo: "example.org" })).toBe("verified")
     expect(await verdict({ mailFrom: "" })).toBe("failed")
     expect(await verdict({ mailFrom: "", helo: "example.org", ip: "192.0.2.2" })).toBe("failed")

@@ -64,7 +64,7 @@ describe("The consent form", () => {
   })
 
   it.each([
-    // Who may write below a private suffix is not who may write below its neighbours.
+    // Below a private suffix such as github.io, each name belongs to somebody else.
     ["https://one.github.io/callback", "two.github.io", true],
     ["https://one.github.io/callback", "one.github.io", false],
     ["https://app.example/callback", "docs.app.example", false],

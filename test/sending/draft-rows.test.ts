@@ -1,4 +1,4 @@
-/** What the store of drafts keeps and lists, whom it notifies, and that it finds no draft of another Identity. */
+/** The store of drafts: its rows, lists and notifications, and that it returns no draft of another Identity. */
 import { Drafts } from "@svc/cluster/mail/sending/Drafts"
 import { ChangeFeed } from "@svc/cluster/feed/ChangeFeed"
 import { Writes } from "@svc/cluster/store/Database"
@@ -11,7 +11,7 @@ import { actors } from "../harness/Actors.ts"
 import { quietFeed } from "../harness/Stores.ts"
 import { correspondent } from "./Correspondent.ts"
 
-/** Whom the store of drafts notified of a change. */
+/** The Identities that were notified of a change. */
 const announced: Array<unknown> = []
 const feed = Layer.effect(
   ChangeFeed,
@@ -26,7 +26,7 @@ layer(Layer.fresh(Drafts.layer).pipe(Layer.provide(feed), Layer.provideMerge(act
       const [first, second] = uuids.map((uuid) => toPublic("msg_", uuid))
       const mail: NewMail = { to: ["a@x.example"], cc: ["b@x.example"], bcc: ["c@x.example"], subject: "One" }
       announced.length = 0
-      // The snippet ends within the last letter, and the store takes no half of it.
+      // The limit of the snippet is within the emoji, and PostgreSQL stores no half of a character.
       yield* drafts.create(ada.id, uuids[0]!, { ...mail, text: `  two\n words ${"x".repeat(189)}😀` })
       for (const uuid of uuids.slice(1)) yield* drafts.create(ada.id, uuid, { text: "" })
       const { entries, next_cursor } = yield* drafts.list(ada.id, { limit: 1 })

@@ -1,4 +1,4 @@
-/** A letter of the API as it is written: its fields, its files, its hash, and what is refused. */
+/** Messages that callers of the API write: fields, files, hash and refusals. */
 import { createHash } from "node:crypto"
 import type { Letter } from "@svc/cluster/mail/sending/Composer"
 import { typeOf, write } from "@svc/mail-gateway/mail/composing/MessageWriter"
@@ -57,7 +57,7 @@ describe("A letter", () => {
     )
   })
 
-  it("is hashed as it is sent", async () => {
+  it("has a hash of exactly what is sent", async () => {
     const { raw, sha256 } = await written({})
     expect(Buffer.from(sha256)).toEqual(createHash("sha256").update(raw).digest())
   })

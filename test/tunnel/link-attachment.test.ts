@@ -191,7 +191,7 @@ describe("A link of an agent", () => {
     const older = await edge.agent("a", "0")
     vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] })
     await edge.agent("b", "0")
-    // The time stands, in which other ways to wait would advance it.
+    // The fake clock is stopped, and other ways to wait would advance it.
     while (older.going.length === 0) await new Promise((resolve) => setImmediate(resolve))
     expect(older.going).toEqual([[goaway.replaced, { instance: "b", client: "svc b" }]])
     await edge.agent("c", "0")

@@ -1,4 +1,4 @@
-/** What is audited about the links of agents. */
+/** Audit records about the links of agents. */
 import { expect, it } from "@effect/vitest"
 import * as LinkAudit from "@svc/tunnel-edge/edge/links/LinkAudit"
 import { Audit } from "@svc/cluster/audit/Audit"

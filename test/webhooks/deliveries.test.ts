@@ -12,7 +12,7 @@ import { Clock, Effect, Fiber, Layer } from "effect"
 import { newHandle } from "../harness/Client.ts"
 import { makeOrg, quietFeed, rows, storesLayer } from "../harness/Stores.ts"
 
-/** What the deliveries announced and counted. */
+/** The notifications and counters of the deliveries. */
 const told: Array<unknown> = []
 
 const recorded = Layer.mergeAll(

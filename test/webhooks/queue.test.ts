@@ -18,7 +18,7 @@ interface Responded {
   readonly text: string | null
 }
 
-/** Returns the queue, whose store and client do what the test tells them, and what they were asked for. */
+/** Returns the queue, a store and a client that respond as the test says, and the calls that they received. */
 const makeQueue = Effect.gen(function* () {
   const now = Effect.map(Clock.currentTimeMillis, (millis) => new Date(millis))
   const asked = {

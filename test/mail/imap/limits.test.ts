@@ -17,7 +17,7 @@ it("Sessions are limited per client network, per Mailbox and in all, and an ende
   expect(limits.connect("192.0.2.2")).toBe(true)
   for (const address of ["2001:db8::2", "192.0.2.1", "192.0.2.2"]) limits.disconnect(address)
   for (const mailbox of ["ada", "grace"]) limits.close(mailbox)
-  // Nothing remains in memory of clients and Mailboxes without sessions.
+  // Clients and Mailboxes without sessions take no memory.
   expect(limits.isEmpty()).toBe(true)
 })
 

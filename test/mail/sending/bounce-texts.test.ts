@@ -71,7 +71,7 @@ describe("The text of a bounce", () => {
     expect(imitated("Auto-Submitted: auto-replied")).toEqual([])
   })
 
-  it("counts if a mail server or X-Failed-Recipients says so, and only for a failure", () => {
+  it("counts if its author is a mail server or it has X-Failed-Recipients, and only for a failure", () => {
     const grace = "From: Grace <grace@example.org>"
     const failed = "X-Failed-Recipients: alan@example.org"
     const hello = "Subject: hello"
@@ -158,7 +158,7 @@ describe("The fields of a report", () => {
     expect(report(...Array.from({ length: 101 }, (_, n) => named(n)))).toHaveLength(100)
   })
 
-  it("may stand below several empty lines, and count up to 64 KiB and in the first 100 parts only", () => {
+  it("are read below several empty lines, up to 64 KiB, and in the first 100 parts only", () => {
     expect(report(["X-Note: x", "", "", ...named(1), "", ""], named(2))).toHaveLength(2)
     const padded = (bytes: number) => report([`X-Note: ${"x".repeat(bytes)}`, "", ...named(1)])
     expect(padded(60 * 1024)).toMatchObject([{ addresses: ["a1@x.example"] }])

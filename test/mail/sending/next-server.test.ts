@@ -61,7 +61,7 @@ layer(foundation)("The next server of a domain", (it) => {
 })
 
 layer(foundation)("A domain that was reached again", (it) => {
-  it.effect("is left alone as briefly as after its first failure", () =>
+  it.effect("waits only as long as after a first failure", () =>
     Effect.gen(function* () {
       let isBusy = true
       const { port } = yield* scripted((line) => {

@@ -1,4 +1,4 @@
-/** Which presented certificates match TLSA records, at which time and for which names. */
+/** Certificates that match TLSA records, by time and name. */
 import { createHash, X509Certificate } from "node:crypto"
 import type { TLSSocket } from "node:tls"
 import { holds } from "@svc/mail-gateway/mail/sending/dane/Tlsa"
@@ -43,7 +43,7 @@ describe.skipIf(!has("openssl"))("A certificate below an authority that TLSA rec
     expect(holds(deep, [record], names, days(1.5))).toBe(false)
   })
 
-  it("needs a chain of authorities, and a name without a part that stands for anything", () => {
+  it("needs a chain of authorities, and a name without a wildcard within a label", () => {
     const byServer = presenting(below.other, below.server, below.authority, authority)
     expect(holds(byServer, [record], names, days(0.5))).toBe(false)
     const partial = presenting(below.wildcard, below.authority, authority)

@@ -70,7 +70,7 @@ describe("A validating resolver", () => {
     }).pipe(Effect.scoped),
   )
 
-  it.effect("asks a server that does not answer twice, and fails if it closes a connection", () =>
+  it.effect("repeats a query without an answer once, and fails if the server closes the connection", () =>
     Effect.gen(function* () {
       const { names, queries } = counted({
         "A silent.example": { isSilent: "udp" },
@@ -95,7 +95,7 @@ const unusable = tlsa(3, 1, 1, Buffer.from("short"))
 const [usage, selector, matching, data] = [3, 1, 1, Buffer.alloc(32, 7)]
 const records = [{ usage, selector, matching, data }]
 
-/** What DANE says with these records. */
+/** Returns the result of DANE for these records. */
 const dane = (names: Names) =>
   Effect.flatMap(nameServer(names), ({ port }) =>
     Effect.provide(
@@ -137,7 +137,7 @@ describe("DANE", () => {
         "A own.example": { ...real, alias: "bare.example" },
         "AAAA own.example": {},
         "TLSA _25._tcp.own.example": { data: [record] },
-        // It has neither address, but may have one soon.
+        // The name has no address now, but may get one.
         "A none.example": {},
         "AAAA none.example": {},
         "TLSA _25._tcp.none.example": { data: [unusable] },

@@ -1,4 +1,4 @@
-/** What is kept of the header that a mail program wrote, at its limits. */
+/** The fields of a mail program's header that are kept, and their limits. */
 import { rewrite } from "@svc/mail-gateway/mail/composing/MessageRewriter"
 import { describe, expect, it } from "vitest"
 
@@ -63,7 +63,7 @@ describe("The date of a submitted message", () => {
 })
 
 describe("The thread of a submitted message", () => {
-  it("has the ids that may be sent, the last hundred, or else the parent's", async () => {
+  it("has the last hundred valid ids, or else that of the parent", async () => {
     const ids = Array.from({ length: 101 }, (_, n) => `<${n}@x.example>`)
     const { references } = await kept(`References: ${ids.join("\r\n ")}`)
     expect(references).toEqual(ids.slice(1))
@@ -72,7 +72,7 @@ describe("The thread of a submitted message", () => {
     expect((await kept("References: <é@x.example> <q@x.example>")).references).toEqual(["<q@x.example>"])
   })
 
-  it("folds its ids between, but not before the first one", async () => {
+  it("is folded between its ids, but not before the first one", async () => {
     const long = `<${"a".repeat(80)}@x.example>`
     const { lines } = await kept(`References: ${long}\r\n <b@x.example>`)
     const at = lines.findIndex((line) => line.startsWith("References:"))

@@ -156,7 +156,7 @@ describe("Submitted content", () => {
     expect((await both("<p>a</p>")).fingerprint).not.toEqual((await both("<p>b</p>")).fingerprint)
   })
 
-  it("is the plain text of alternatives that stands alone, and the last rich one", async () => {
+  it("prefers plain text that is an alternative of its own, and the last HTML", async () => {
     const mixed = parts("multipart/mixed", "m", text("Beside"), html("<p>One</p>"))
     const out = await done(`${head}${parts("multipart/alternative", "a", mixed, text("Words"), html("<p>Two</p>"))}`)
     expect([unfolded(out.read.text!).split("\n")[0], /One|Two/.exec(out.read.html!)?.[0]]).toEqual(["Words", "Two"])

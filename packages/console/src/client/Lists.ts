@@ -61,7 +61,7 @@ export const merged = <A extends Page>(known: Known<A>, at: number, page: A) => 
     return { known: [...before, own], goesOn: false }
   const found = rest.findIndex((entry) => rowsOf(entry.page).some((row) => isAtItsPlace(last, row)))
   if (found === -1) {
-    // Pages without further rows, such as that of an empty list, need no page after this one.
+    // Pages that have become empty are dropped. If none remains, no further page was loaded, so none is read again.
     const later = without(rest)
       .filter(isFilled)
       .map((entry, index) => (index === 0 ? { ...entry, name: ++names } : entry))

@@ -2,6 +2,7 @@
 import { identityPath } from "../router/Paths.ts"
 import { type Answer, call } from "../client/Client.ts"
 import { useCall, outdated } from "../client/Queries.ts"
+import { useUncached } from "../client/Uncached.ts"
 import { LazyUsage } from "../charts/LazyUsage.tsx"
 import { EventList } from "../events/EventList.tsx"
 import { mailRow } from "../mail/MailRows.tsx"
@@ -13,7 +14,7 @@ import { Facts, Section, Note } from "../ui/Page.tsx"
 import { Time } from "../ui/Time.tsx"
 import { type Identity, IdentityFrame } from "../frame/IdentityFrame.tsx"
 import { TunnelStatus } from "../frame/IdentityStatus.tsx"
-import { ShowOnce, useSecrets } from "./ShowOnce.tsx"
+import { ShowOnce } from "./ShowOnce.tsx"
 import { say } from "./texts.ts"
 import "./identity.css"
 import { useCommand } from "../client/Commands.ts"
@@ -181,8 +182,8 @@ const Latest = ({ handle }: { readonly handle: string }) => {
 /** Rendered when all data above the fold has loaded, so that the layout does not shift. */
 const Ready = ({ identity }: { readonly identity: Identity }) => {
   const { handle } = identity
-  const secrets = useSecrets(handle)
   const params = { handle }
+  const secrets = useUncached((signal) => call("GET /api/identities/:handle/identity-key", { params }, { signal }))
   const mail = useCall("GET /api/identities/:handle/messages", { params, query: { limit: 5 } })
   const webhooks = useCall("GET /api/identities/:handle/webhooks", { params, query: { limit: 1 } })
   if (secrets.isPending || mail.isPending || webhooks.isPending) return <Skeleton lines={8} />
@@ -190,7 +191,7 @@ const Ready = ({ identity }: { readonly identity: Identity }) => {
   return (
     <div class="stack-loose">
       <Loaded of={secrets}>
-        {(found) => <ShowOnce identity={identity} secrets={found} forget={secrets.forget} />}
+        {(found) => <ShowOnce identity={identity} secrets={found} forget={() => secrets.setData({})} />}
       </Loaded>
       <Next {...of} />
       <Addresses identity={identity} />

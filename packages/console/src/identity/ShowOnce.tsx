@@ -5,7 +5,6 @@
 import { useLayoutEffect, useState } from "preact/hooks"
 import { useCommand } from "../client/Commands.ts"
 import { type Answer, call } from "../client/Client.ts"
-import { useUncached } from "../client/Uncached.ts"
 import { guardWhile } from "../router/Router.ts"
 import { dateTime } from "../texts/Texts.ts"
 import { Button } from "../ui/Button.tsx"
@@ -97,14 +96,6 @@ export const SetUp = ({ identity, secret, imap, smtp }: SetUpProps) => {
 }
 
 type Secrets = Answer<"GET /api/identities/:handle/identity-key">
-
-/** Reads the secrets of the Identity that is shown. */
-export const useSecrets = (handle: string) => {
-  const { setData, ...secrets } = useUncached<Secrets>((signal) =>
-    call("GET /api/identities/:handle/identity-key", { params: { handle } }, { signal }),
-  )
-  return { ...secrets, forget: () => setData({}) }
-}
 
 interface ShowOnceProps {
   readonly identity: Identity

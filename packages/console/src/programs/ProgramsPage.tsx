@@ -51,17 +51,13 @@ const readServers = async (signal: AbortSignal): Promise<Servers> => {
   return { imap, smtp: serverIn(xml, "outgoingServer") }
 }
 
+/** Reads the secrets, which name the servers, and the public file when the secrets are no longer shown. */
 const useSetUp = (handle: string) =>
   useUncached(async (signal) => {
-    const [file, secrets] = await Promise.all([
-      readServers(signal).catch((cause: Error) => cause),
-      call("GET /api/identities/:handle/identity-key", { params: { handle } }, { signal }),
-    ])
-    const servers = file instanceof Error ? undefined : file
-    const imap = secrets.imap ?? servers?.imap
-    // Secrets that are still shown name the servers as well.
-    if (imap === undefined) throw file
-    return { secrets, imap, smtp: secrets.smtp ?? servers?.smtp }
+    const secrets = await call("GET /api/identities/:handle/identity-key", { params: { handle } }, { signal })
+    const { imap, smtp } =
+      secrets.imap === undefined ? await readServers(signal) : { imap: secrets.imap, smtp: secrets.smtp }
+    return { secrets, imap, smtp }
   })
 
 const securities = ["tls", "starttls", "none"] as const

@@ -42,7 +42,7 @@ export const source = dueWork({
     let raised: ReadonlyArray<{ readonly at: number; readonly count: number }> | undefined
 
     const eventsInLastHour = Effect.fnUntraced(function* (identity: OwnIdentity, now: number) {
-      // The actor leaves memory between slow polls.
+      // The actor leaves memory between slow polls, so the first count is that of the store.
       raised ??= yield* Effect.map(
         sql<{ at: Date; count: number }>`
           select heard_at as at, count(*)::int as count from connector_heard

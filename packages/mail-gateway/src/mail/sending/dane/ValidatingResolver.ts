@@ -26,8 +26,7 @@ interface Found {
 const timedOut = new LookupFailed({ code: "ETIMEOUT" })
 const failed = (error: Error) => new LookupFailed({ code: "code" in error ? String(error.code) : "EUNKNOWN" })
 
-// A callback's own finalizer would only run on an interruption, so the sockets are released in any case.
-
+// `Effect.callback` runs its finalizer on an interruption only, so `acquireUseRelease` closes the sockets.
 const byUdp = ({ host, port }: ServerAddress, id: number, question: Buffer, type: Message.Type) =>
   Effect.acquireUseRelease(
     Effect.sync(() => createSocket(isIPv6(host) ? "udp6" : "udp4")),
