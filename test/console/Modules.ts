@@ -20,6 +20,13 @@ export const leaveAll = async () => {
   ;(await source("router/Router.ts")).place.value = { path: "/", search: "" }
 }
 
+/** Ends a test of a page: removes its components, forgets what was read, and restores the globals. */
+export const leavePage = async () => {
+  await leaveAll()
+  ;(await source("client/Queries.ts")).client.clear()
+  vi.unstubAllGlobals()
+}
+
 /** Signs in without the live stream, which opens when the browser is idle, until the function that is returned is called. */
 export const signedIn = async (org: object): Promise<() => void> => {
   const { state } = await source("client/Session.ts")

@@ -1,7 +1,7 @@
 /** The audit log, without a browser. */
 import { act } from "preact/test-utils"
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest"
-import { browserAt, drawn, Entries, eventually, heldCalls, leaveAll, source } from "./Modules.ts"
+import { browserAt, drawn, Entries, eventually, heldCalls, leavePage, source } from "./Modules.ts"
 
 const { default: AuditPage } = await source("audit/AuditPage.tsx")
 const { client } = await source("client/Queries.ts")
@@ -14,11 +14,7 @@ beforeEach(() => {
   const identities = ["ada", "bob"].map((handle) => ({ id: `id_${handle}`, handle, status: "ready" }))
   client.setQueryData(["GET /api/identities", identitiesInput], { identities, next_cursor: null })
 })
-afterEach(async () => {
-  await leaveAll()
-  client.clear()
-  vi.unstubAllGlobals()
-})
+afterEach(leavePage)
 const record = (id: string, more: object = {}, source: object = {}) => ({
   id,
   at: "2026-11-25T12:00:00.000Z",

@@ -1,7 +1,7 @@
 /** Components whose state a browser test would pass by: the second letter, the value at the end, a second press. */
 import { act } from "preact/test-utils"
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest"
-import { type Drawn, drawn, Entries, eventually, heldCalls, leaveAll, problem, source } from "./Modules.ts"
+import { type Drawn, drawn, Entries, eventually, heldCalls, leavePage, problem, source } from "./Modules.ts"
 
 const { Chart } = await source("charts/Chart.tsx")
 const { Button } = await source("ui/Button.tsx")
@@ -20,11 +20,7 @@ let calls: ReturnType<typeof heldCalls>
 beforeEach(() => {
   calls = heldCalls()
 })
-afterEach(async () => {
-  await leaveAll()
-  client.clear()
-  vi.unstubAllGlobals()
-})
+afterEach(leavePage)
 
 describe("A chart", () => {
   const chart = async (change: object = {}) => {

@@ -1,6 +1,6 @@
 /** The page of a connected account, without a browser. */
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest"
-import { browserAt, drawn, Entries, eventually, heldCalls, leaveAll, problem, source } from "./Modules.ts"
+import { browserAt, drawn, Entries, eventually, heldCalls, leaveAll, leavePage, problem, source } from "./Modules.ts"
 
 const { default: ConnectorPage } = await source("connectors/ConnectorPage.tsx")
 const { client } = await source("client/Queries.ts")
@@ -13,11 +13,7 @@ beforeEach(async () => {
   vi.stubGlobal("localStorage", new Entries())
   entries = await browserAt("/identities/ada/connectors/mastodon")
 })
-afterEach(async () => {
-  await leaveAll()
-  client.clear()
-  vi.unstubAllGlobals()
-})
+afterEach(leavePage)
 const answered = (status: number, body?: object) => calls.answered(status, body)
 
 const connector = {

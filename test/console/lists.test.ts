@@ -1,16 +1,12 @@
 /** How lists that are read page by page change while they are shown, without a browser. */
 import { afterEach, describe, expect, it, vi } from "vitest"
-import { drawn, eventually, heldCalls, leaveAll, mounted, source } from "./Modules.ts"
+import { drawn, eventually, heldCalls, leavePage, mounted, source } from "./Modules.ts"
 
 const { changing, client, outdated } = await source("client/Queries.ts")
 const { merged, useList } = await source("client/Lists.ts")
 const { default: KeysPage } = await source("keys/KeysPage.tsx")
 
-afterEach(async () => {
-  await leaveAll()
-  client.clear()
-  vi.unstubAllGlobals()
-})
+afterEach(leavePage)
 
 describe("A list that is read page by page", () => {
   const size = 3

@@ -1,6 +1,6 @@
 /** The mail settings of an Identity, without a browser: what each control changes, and what a failure leaves. */
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest"
-import { browserAt, drawn, Entries, eventually, heldCalls, leaveAll, problem, source } from "./Modules.ts"
+import { browserAt, drawn, Entries, eventually, heldCalls, leaveAll, leavePage, problem, source } from "./Modules.ts"
 
 const { default: MailSettingsPage } = await source("mail/MailSettingsPage.tsx")
 const { Recipients } = await source("mail/Recipients.tsx")
@@ -13,11 +13,7 @@ beforeEach(async () => {
   vi.stubGlobal("localStorage", new Entries())
   await browserAt("/identities/ada/mail/settings")
 })
-afterEach(async () => {
-  await leaveAll()
-  client.clear()
-  vi.unstubAllGlobals()
-})
+afterEach(leavePage)
 const answered = (status: number, body?: object) => calls.answered(status, body)
 
 const recipient = (address: string, more: object = {}) => ({

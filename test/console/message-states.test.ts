@@ -1,24 +1,19 @@
 /** The texts about the sender, the delivery and the labels of a message, without a browser. */
 import { act } from "preact/test-utils"
-import { afterEach, beforeEach, describe, expect, it, vi } from "vitest"
-import { browserAt, drawn, eventually, heldCalls, leaveAll, problem, source } from "./Modules.ts"
+import { afterEach, beforeEach, describe, expect, it } from "vitest"
+import { browserAt, drawn, eventually, heldCalls, leavePage, problem, source } from "./Modules.ts"
 
 const { Verdict, VerdictNote } = await source("mail/Verdict.tsx")
 const { AgentMark } = await source("mail/AgentMark.tsx")
 const { DeliveryState } = await source("mail/Delivery.tsx")
 const { Labels, useMarking } = await source("mail/Marks.tsx")
-const { client } = await source("client/Queries.ts")
 
 let calls: ReturnType<typeof heldCalls>
 beforeEach(async () => {
   calls = heldCalls()
   await browserAt("/identities/ada/mail/msg_1")
 })
-afterEach(async () => {
-  await leaveAll()
-  client.clear()
-  vi.unstubAllGlobals()
-})
+afterEach(leavePage)
 
 it.each([
   ["verified", "Verified", "ok", /^Sent by site\.example: SPF or DKIM passed/],

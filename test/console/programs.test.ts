@@ -1,6 +1,6 @@
 /** The set-up of mail programs, without a browser. */
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest"
-import { browserAt, drawn, eventually, heldCalls, leaveAll, problem, source } from "./Modules.ts"
+import { browserAt, drawn, eventually, heldCalls, leavePage, problem, source } from "./Modules.ts"
 
 const { default: ProgramsPage } = await source("programs/ProgramsPage.tsx")
 const { client } = await source("client/Queries.ts")
@@ -27,11 +27,7 @@ beforeEach(async () => {
   })
   await browserAt("/identities/ada/mail/programs")
 })
-afterEach(async () => {
-  await leaveAll()
-  client.clear()
-  vi.unstubAllGlobals()
-})
+afterEach(leavePage)
 
 const opened = async (status = "ready") => {
   client.setQueryData(["GET /api/identities/:handle", { params: { handle: "ada" } }], { ...identity, status })

@@ -1,6 +1,6 @@
 /** Sign-ins and signing keys of an Identity, without a browser: which one is approved, ended or removed. */
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest"
-import { browserAt, drawn, Entries, eventually, heldCalls, leaveAll, problem, source } from "./Modules.ts"
+import { browserAt, drawn, Entries, eventually, heldCalls, leavePage, problem, source } from "./Modules.ts"
 
 const { SignIns } = await source("proof/SignIns.tsx")
 const { Keys } = await source("proof/Keys.tsx")
@@ -13,11 +13,7 @@ beforeEach(async () => {
   vi.stubGlobal("localStorage", new Entries())
   await browserAt("/identities/ada/proof")
 })
-afterEach(async () => {
-  await leaveAll()
-  client.clear()
-  vi.unstubAllGlobals()
-})
+afterEach(leavePage)
 const answered = (status: number, body?: object) => calls.answered(status, body)
 
 describe("A sign-in", () => {

@@ -1,6 +1,6 @@
 /** The review of a message before it is sent, without a browser: what it shows, and what a decision says. */
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest"
-import { browserAt, drawn, Entries, eventually, heldCalls, leaveAll, problem, source } from "./Modules.ts"
+import { browserAt, drawn, Entries, eventually, heldCalls, leaveAll, leavePage, problem, source } from "./Modules.ts"
 
 const { Review } = await source("mail/ApprovalPage.tsx")
 const { Approvals } = await source("mail/ApprovalsPage.tsx")
@@ -36,11 +36,7 @@ beforeEach(async () => {
   vi.stubGlobal("localStorage", new Entries())
   entries = await browserAt("/identities/ada/mail/approvals/msg_1")
 })
-afterEach(async () => {
-  await leaveAll()
-  client.clear()
-  vi.unstubAllGlobals()
-})
+afterEach(leavePage)
 
 const opened = (more: object = {}) => {
   client.setQueryData(key, { ...pending, ...more })

@@ -1,7 +1,7 @@
 /** The page that sends a sign-in link, without a browser. */
 import { act } from "preact/test-utils"
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest"
-import { browserAt, drawn, Entries, eventually, heldCalls, leaveAll, problem, source } from "./Modules.ts"
+import { browserAt, drawn, Entries, eventually, heldCalls, leaveAll, leavePage, problem, source } from "./Modules.ts"
 
 const { default: SignInPage } = await source("account/SignInPage.tsx")
 const { takeReturn } = await source("client/Session.ts")
@@ -15,11 +15,7 @@ beforeEach(async () => {
   vi.stubGlobal("isSecureContext", true)
   await browserAt("/identities/ada?view=mail")
 })
-afterEach(async () => {
-  await leaveAll()
-  client.clear()
-  vi.unstubAllGlobals()
-})
+afterEach(leavePage)
 const opened = async (state: string) => {
   client.setQueryData(["GET /api/auth/registration", {}], { state })
   return await drawn(SignInPage, {})

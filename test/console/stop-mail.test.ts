@@ -2,7 +2,7 @@
 import { act } from "preact/test-utils"
 import { h } from "preact"
 import { afterEach, beforeEach, expect, it, vi } from "vitest"
-import { browserAt, drawn, eventually, heldCalls, leaveAll, problem, source } from "./Modules.ts"
+import { browserAt, drawn, eventually, heldCalls, leavePage, problem, source } from "./Modules.ts"
 
 const { StopButton, StoppedBar, StopWatch, stopAllMail } = await source("shell/StopMail.tsx")
 const { Toasts } = await source("ui/Toast.tsx")
@@ -16,11 +16,7 @@ beforeEach(async () => {
   vi.stubGlobal("cancelIdleCallback", () => {})
   await browserAt("/")
 })
-afterEach(async () => {
-  await leaveAll()
-  client.clear()
-  vi.unstubAllGlobals()
-})
+afterEach(leavePage)
 const answered = (status: number, body?: object) => calls.answered(status, body)
 
 /** Draws what the frame of the console has, with these Identities, of which some are stopped. */

@@ -1,7 +1,7 @@
 /** Webhooks, without a browser: what is requested, which Webhook is changed, and why a delivery failed. */
 import { act } from "preact/test-utils"
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest"
-import { browserAt, drawn, Entries, eventually, heldCalls, leaveAll, problem, source } from "./Modules.ts"
+import { browserAt, drawn, Entries, eventually, heldCalls, leavePage, problem, source } from "./Modules.ts"
 
 const { default: NewWebhookPage } = await source("webhooks/NewWebhookPage.tsx")
 const { default: WebhookPage } = await source("webhooks/WebhookPage.tsx")
@@ -19,11 +19,7 @@ beforeEach(async () => {
   const identity = { handle: "ada", status: "ready", tunnel: { url: "https://ada.example" } }
   client.setQueryData(["GET /api/identities/:handle", { params: { handle: "ada" } }], identity)
 })
-afterEach(async () => {
-  await leaveAll()
-  client.clear()
-  vi.unstubAllGlobals()
-})
+afterEach(leavePage)
 const answered = (status: number, body?: object) => calls.answered(status, body)
 
 describe("A new Webhook", () => {
