@@ -99,6 +99,7 @@ describe("svc mcp install", () => {
     ["[mcp_servers.mail]\nold = 1\n", "", ""],
     ["a = 1\n\n  [mcp_servers.mail]  \nold = 1\n\n[other]\na = 1\n", "a = 1\n\n", "\n[other]\na = 1\n"],
     ["[mcp_servers.mail2]\nb = 2\n", "[mcp_servers.mail2]\nb = 2\n\n", ""],
+    ['[ mcp_servers."mail" ] # mine\nold = 1\n[mcp_servers.mail.env]\n', "", "\n[mcp_servers.mail.env]\n"],
   ])("replaces or appends the table of the server in TOML %j", async (before, kept, after) => {
     write(before, ".codex", "config.toml")
     expect((await install("codex", "--name", "mail")).code).toBe(0)

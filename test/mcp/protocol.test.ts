@@ -3,6 +3,7 @@ import { instructionsFor, interpret, type Served } from "@svc/api/mcp/Protocol"
 import * as Prompts from "@svc/api/mcp/Prompts"
 import { scopesOf, unlimited } from "@svc/domain/account/Scope"
 import type { IdentityRef } from "@svc/domain/IdentityRef"
+import { apiVersion } from "@svc/domain/Version"
 import { describe, expect, it } from "vitest"
 
 // oxlint-disable-next-line typescript/no-explicit-any -- JSON-RPC
@@ -214,7 +215,9 @@ describe("A message", () => {
     for (const version of ["2025-11-25", "2025-06-18", "2025-03-26"])
       expect(chosen(version)).toMatchObject({ result: { protocolVersion: version, instructions: "Hello" } })
     for (const version of [modern, "1.0"])
-      expect(chosen(version)).toMatchObject({ result: { protocolVersion: "2025-11-25" } })
+      expect(chosen(version)).toMatchObject({
+        result: { protocolVersion: "2025-11-25", serverInfo: { name: "agent-identity", version: apiVersion } },
+      })
   })
 
   it("calls a tool with its arguments, whose name may be encoded in a header", () => {

@@ -14,10 +14,14 @@ const _meta = { "io.modelcontextprotocol/protocolVersion": version }
 
 it("`svc mcp` relays messages with the headers of their revision and ends with its input", async () => {
   const asked: Array<{ readonly url: string; readonly headers: IncomingHttpHeaders; readonly message: any }> = []
+  const cancelled: Array<unknown> = []
   const server = createServer(async (request, response) => {
     const message = JSON.parse(await text(request))
     asked.push({ url: request.url!, headers: request.headers, message })
     const { id, method } = message
+    if (method === "subscriptions/listen" && message.params.silent) {
+      return void response.once("close", () => cancelled.push(id))
+    }
     if (method === "subscriptions/listen") {
       response.writeHead(200, { "content-type": "text/event-stream" })
       return void response.write(`: hello\n\ndata: {"stream":${id}}\n\n`)
@@ -79,7 +83,21 @@ it("`svc mcp` relays messages with the headers of their revision and ends with i
     await say({ id: 7, method: "resources/read", params: { uri: "svc://x", _meta } })
     expect(await say({ id: 8, method: "subscriptions/listen", params: { _meta } })).toEqual({ stream: 8 })
 
-    // The subscription is open. The command ends with its client, after it has printed the responses in flight.
+    // The service has not responded to these subscriptions yet. The client cancels one, and leaves the other.
+    const silent = { _meta, silent: true }
+    for (const id of [9, 10]) await say({ id, method: "subscriptions/listen", params: silent }, false)
+    await eventually(
+      async () => asked.length,
+      (count) => count === 16,
+    )
+    await say({ method: "notifications/cancelled", params: { requestId: 9 } }, false)
+    await eventually(
+      async () => cancelled.length,
+      (count) => count === 1,
+    )
+    expect(cancelled).toEqual([9])
+
+    // A subscription is open. The command ends with its client, after it has printed the responses in flight.
     svc.input.end()
     expect(await svc.ended).toBe(0)
     expect([lines().length, svc.errors()]).toEqual([expected, ""])
@@ -90,14 +108,17 @@ it("`svc mcp` relays messages with the headers of their revision and ends with i
     const base64 = (text: string) => `=?base64?${Buffer.from(text).toString("base64")}?=`
     // Only messages after the negotiation have the negotiated revision, and those that claim one have theirs.
     const negotiated = Array.from({ length: 5 }, () => "2025-11-25")
-    const claimed = Array.from({ length: 7 }, () => version)
-    expect(of("mcp-protocol-version")).toEqual([undefined, undefined, ...negotiated, ...claimed])
+    const claimed = Array.from({ length: 9 }, () => version)
+    expect(of("mcp-protocol-version")).toEqual([undefined, undefined, ...negotiated, ...claimed, "2025-11-25"])
     expect(of("mcp-method").slice(7)).toEqual([
       ...named.map(() => "tools/call"),
       "resources/read",
       "subscriptions/listen",
+      "subscriptions/listen",
+      "subscriptions/listen",
+      undefined,
     ])
-    expect(of("mcp-name").slice(7)).toEqual([
+    expect(of("mcp-name").slice(7, 14)).toEqual([
       "svc_whoami",
       base64(named[1]!),
       base64(named[2]!),

@@ -7,6 +7,7 @@ import { spawn, spawnSync } from "node:child_process"
 import { once } from "node:events"
 import { existsSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs"
 import * as path from "node:path"
+import { apiVersion } from "@svc/domain/Version"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { call, makeIdentity, signUp } from "../harness/Client.ts"
 import { isHealthy, until } from "../harness/Deployment.ts"
@@ -54,7 +55,7 @@ describe.skipIf(process.platform === "win32")("the package svc", () => {
     "runs its commands on Node 20, and names the requirements of the service",
     async () => {
       const node = oldNode
-      expect(await packages.run("svc", ["--version"], { node })).toMatchObject({ code: 0, out: "svc v0.1.0\n" })
+      expect(await packages.run("svc", ["--version"], { node })).toMatchObject({ code: 0, out: `svc v${apiVersion}\n` })
       const help = await packages.run("svc", ["--help"], { node })
       expect(help).toMatchObject({ code: 0, err: "" })
       for (const name of ["serve", "tunnel", "login", "identity", "vault", "doctor"])

@@ -108,6 +108,15 @@ const pages: ReadonlyArray<Page> = [
     },
   },
   {
+    path: "/console/leave?to=x",
+    status: 404,
+    phrases: {
+      en: ["You are leaving", "This link was not created"],
+      de: "Dieser Link stammt nicht von diesem Dienst.",
+      fr: "Ce lien ne provient pas de ce service.",
+    },
+  },
+  {
     path: "/nowhere",
     status: 404,
     phrases: {

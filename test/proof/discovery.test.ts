@@ -33,7 +33,12 @@ describe("OpenID configuration", () => {
       await get("/.well-known/oauth-authorization-server"),
     ]
     expect(configuration.body).toEqual(oauth.body)
-    expect(configuration.headers.get("access-control-allow-origin")).toBe("*")
+    // A cache may give these responses to pages of other sites, although a program requested them.
+    const resource = await get("/.well-known/oauth-protected-resource/api/mcp")
+    for (const { headers } of [configuration, oauth, resource]) {
+      expect(headers.get("cache-control")).toBe("public, max-age=3600")
+      expect(headers.get("access-control-allow-origin")).toBe("*")
+    }
   })
 })
 

@@ -7,6 +7,7 @@ import { Sealing } from "@svc/cluster/sealing/Sealing"
 import { Effect, Schema } from "effect"
 import { HttpRouter, HttpServerRequest, HttpServerResponse } from "effect/http"
 import { escape, page } from "../pages/Page.ts"
+import { language } from "../pages/PageLanguage.ts"
 
 const scope = "console/leave"
 
@@ -57,11 +58,6 @@ const readable = (encoded: string): string => {
   }
 }
 
-const spoken = (header: string | undefined): keyof typeof said => {
-  const first = (header ?? "").slice(0, 2).toLowerCase()
-  return first === "de" || first === "fr" ? first : "en"
-}
-
 export const layer = HttpRouter.use((router) =>
   Effect.gen(function* () {
     const sealing = yield* Sealing
@@ -69,8 +65,7 @@ export const layer = HttpRouter.use((router) =>
       "GET",
       "/console/leave",
       Effect.gen(function* () {
-        const { headers } = yield* HttpServerRequest.HttpServerRequest
-        const lang = spoken(headers["accept-language"])
+        const lang = yield* language
         const texts = said[lang]
         const query = yield* Effect.option(HttpServerRequest.schemaSearchParams(LeaveQuery))
         const stamped = query._tag === "Some" ? sealing.unstamp(scope, query.value.to) : undefined

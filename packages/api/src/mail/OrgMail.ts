@@ -64,7 +64,11 @@ export const layer = RequestServices.group(
             ),
           { concurrency: atOnce },
         )
-        return yield* statusOf(payload, by.kind, turned.length === 0 ? 0 : turned.reduce((sum, one) => sum + one, 0))
+        return yield* statusOf(
+          payload,
+          by.kind,
+          turned.reduce((sum, one) => sum + one, 0),
+        )
       }),
     })
   }),

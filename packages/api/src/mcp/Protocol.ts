@@ -5,6 +5,7 @@
  */
 import { type CallerInfo, soleOf } from "@svc/domain/account/Authorization"
 import { eventTypes } from "@svc/domain/events/Event"
+import { apiVersion } from "@svc/domain/Version"
 import * as Prompts from "./Prompts.ts"
 import * as Resources from "./Resources.ts"
 import type { ListenReplies } from "./Subscriptions.ts"
@@ -14,7 +15,7 @@ const legacy = ["2025-11-25", "2025-06-18", "2025-03-26"] as const
 const versions: ReadonlyArray<string> = [modern, ...legacy]
 
 const meta = "io.modelcontextprotocol/"
-const server = { name: "agent-identity", title: "Agent Identity Service", version: "0.1.0" }
+const server = { name: "agent-identity", title: "Agent Identity Service", version: apiVersion }
 
 const actsAs = ({ identities }: Who): string => {
   if (identities === null) {

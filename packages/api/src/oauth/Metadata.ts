@@ -73,18 +73,12 @@ export const challenge = (book: AddressBook, sent: boolean): string =>
 export const layer = HttpRouter.use((router) =>
   Effect.gen(function* () {
     const book = yield* Addresses
-    const json = (body: unknown) =>
-      Effect.succeed(HttpServerResponse.jsonUnsafe(body, { headers: { "cache-control": "public, max-age=3600" } }))
+    // Pages of other sites read these documents, also from a cache that a program filled.
+    const headers = { "cache-control": "public, max-age=3600", "access-control-allow-origin": "*" }
+    const json = (body: unknown) => Effect.succeed(HttpServerResponse.jsonUnsafe(body, { headers }))
     yield* router.add("GET", "/.well-known/oauth-protected-resource", json(ofResource(book)))
     yield* router.add("GET", "/.well-known/oauth-protected-resource/api/mcp", json(ofResource(book)))
     yield* router.add("GET", "/.well-known/oauth-authorization-server", json(ofServer(book)))
-    yield* router.add(
-      "GET",
-      "/.well-known/openid-configuration",
-      // Verifiers in a browser read it from pages of other sites.
-      Effect.map(json(ofServer(book)), (response) =>
-        HttpServerResponse.setHeader(response, "access-control-allow-origin", "*"),
-      ),
-    )
+    yield* router.add("GET", "/.well-known/openid-configuration", json(ofServer(book)))
   }),
 )

@@ -59,7 +59,7 @@ export const run = Effect.fn("svc.backup")(function* (
   if (Option.isSome(keep) && !isFolder) {
     return yield* new BackupFailed({ message: "--keep requires a folder: svc backup --keep 7 /var/backups/svc" })
   }
-  if (!fs.existsSync(path.join(settings.dataDirectory))) {
+  if (!fs.existsSync(settings.dataDirectory)) {
     return yield* new BackupFailed({
       message: `There is nothing to back up: ${settings.dataDirectory} does not exist.`,
     })

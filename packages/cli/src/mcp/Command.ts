@@ -56,8 +56,10 @@ const relay = (connection: Connection, query: string, streams: Map<unknown, Abor
   return Effect.fnUntraced(function* (line: string) {
     const message = parse(line)
     if (message["method"] === "notifications/cancelled") streams.get(message["params"]?.["requestId"])?.abort()
+    const cancelled = new AbortController()
+    // A client may cancel a subscription, or leave, before the service has responded.
+    if (message["method"] === "subscriptions/listen") streams.set(message["id"], cancelled)
     const answer = yield* Effect.tryPromise(async (signal) => {
-      const cancelled = new AbortController()
       const response = await fetch(`${connection.api}/api/mcp${query}`, {
         method: "POST",
         redirect: "manual",
@@ -71,12 +73,11 @@ const relay = (connection: Connection, query: string, streams: Map<unknown, Abor
       })
       if (response.body === null || !response.headers.get("content-type")?.startsWith("text/event-stream"))
         return { text: await response.text() }
-      streams.set(message["id"], cancelled)
       await printStream(response.body)
-      streams.delete(message["id"])
       return undefined
     }).pipe(Effect.option)
-    if (Option.isSome(answer) && answer.value === undefined) return undefined
+    streams.delete(message["id"])
+    if (cancelled.signal.aborted || (Option.isSome(answer) && answer.value === undefined)) return undefined
     if (message["id"] === undefined && message["method"] !== undefined) return undefined
     const body = Option.map(answer, (response) => parse(response?.text ?? ""))
     if (Option.isSome(body) && body.value["jsonrpc"] === "2.0") {

@@ -91,7 +91,8 @@ const withToml = (client: Client, text: string, name: string, server: Server) =>
   const header = `[${client.member}.${name}]`
   const table = `${header}\ncommand = ${JSON.stringify(server.command)}\nargs = ${JSON.stringify(server.args)}\n`
   const lines = text.split("\n")
-  const start = lines.findIndex((line) => line.trim() === header)
+  // The name of a table may be in quotes, and a comment may follow it.
+  const start = lines.findIndex((line) => line.replace(/#.*$/, "").replaceAll(/["'\s]/g, "") === header)
   if (start < 0) return `${text === "" ? "" : `${text.replace(/\n*$/, "\n\n")}`}${table}`
   const rest = lines.slice(start + 1)
   const end = rest.findIndex((line) => /^\s*\[/.test(line))
