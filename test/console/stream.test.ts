@@ -119,6 +119,18 @@ describe("The live stream", () => {
     ])
   })
 
+  it("that has a beat while its check fails does not count as lost", async () => {
+    follow()
+    Stream.opened[0]!.onopen()
+    await vi.advanceTimersByTimeAsync(1_500)
+    Stream.opened[0]!.listeners["beat"]!({ data: "{}" })
+    await checked(false)
+    expect(connection.value).toBe("live")
+    await vi.advanceTimersByTimeAsync(1_500)
+    await checked(false)
+    expect(connection.value).toBe("offline")
+  })
+
   it("is not checked in a tab that is hidden", async () => {
     follow()
     Object.assign(document, { hidden: true })

@@ -21,7 +21,10 @@ const pathsOf = (handle: string) =>
 const reachable = `[...document.querySelectorAll("a[href], button, input, select, textarea, [tabindex='0']")]
   .filter((one) => one.checkVisibility({ visibilityProperty: true }) && !one.disabled && one.tabIndex >= 0 && !one.closest("[inert]"))`
 
-/** Runs in the page after a step: returns the focused control and whether it is visible. */
+/**
+ * Runs in the page after a step: returns the focused control and whether it is visible. A notice may lie above it: on a
+ * busy machine, the console says that it cannot reach the service.
+ */
 const focused = `(() => {
   const one = document.activeElement
   if (one === null || one === document.body) return null
@@ -30,8 +33,8 @@ const focused = `(() => {
   const box = one.getBoundingClientRect()
   const points = [[.5, .5], [.1, .2], [.9, .2], [.1, .8], [.9, .8]].map(([x, y]) => [box.left + box.width * x, box.top + box.height * y])
   const seen = points.some(([x, y]) => {
-    const there = document.elementFromPoint(x, y)
-    return there !== null && (one.contains(there) || there.contains(one) && !there.matches("body, html"))
+    const there = document.elementsFromPoint(x, y).find((above) => above.closest(".toasts") === null)
+    return there !== undefined && (one.contains(there) || there.contains(one) && !there.matches("body, html"))
   })
   const { outlineStyle, outlineWidth } = getComputedStyle(one)
   const ring = outlineStyle !== "none" && parseFloat(outlineWidth) >= 1

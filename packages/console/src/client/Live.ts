@@ -68,6 +68,8 @@ export const follow = () => {
   /** Ticks since the last beat; negative after a successful check. */
   let silent = 0
   let isChecking = false
+  /** Number of messages of the stream. */
+  let heard = 0
 
   const stands = (state: (typeof connection)["value"]) => {
     connection.value = state
@@ -81,6 +83,7 @@ export const follow = () => {
   }
   const receive = (word: Word) => {
     silent = 0
+    heard++
     if ("event" in word) applyEvent(word.event)
     else if ("changes" in word) applyChanges(word.changes)
     if (connection.peek() === "offline") become("live")
@@ -89,10 +92,15 @@ export const follow = () => {
   const check = async () => {
     if (isChecking || stopped.signal.aborted) return
     isChecking = true
+    const before = heard
     const reached = navigator.onLine && (await isReachable())
     isChecking = false
     if (stopped.signal.aborted) return
-    if (!reached) return become("offline")
+    if (!reached) {
+      // A slow service can send a beat while its response to the check is late.
+      if (heard === before) become("offline")
+      return
+    }
     silent = -checkedFor
     if (connection.peek() !== "offline") return
     become("connecting")
