@@ -55,6 +55,16 @@ describe("The page on which an app is connected", () => {
     expect(found.headers.get("location")).toBeNull()
   })
 
+  it.each([
+    ["de", "Diese Anfrage ist nicht mehr gültig"],
+    ["fr", "Cette demande n’est plus valable"],
+  ])("speaks the language of a visitor: %s", async (lang, title) => {
+    const headers = { cookie: "", "accept-language": lang }
+    const { html } = await fetched("/auth/authorize?continue=1", {}, { headers })
+    expect(html).toContain(`<html lang="${lang}"`)
+    expect(html).toContain(title)
+  })
+
   it("keeps a request of an unknown visitor only for a registered app, until another user has signed in", async () => {
     const wrong = await fetched(`/auth/authorize?${query}`, {}, anonymous)
     expect([wrong.status, wrong.html.includes(unknown), calls]).toEqual([400, true, ["limit", "client"]])
@@ -101,17 +111,16 @@ describe("The page on which an app is connected", () => {
   it("asks again for a decision without a choice, and for one that the account has no room for", async () => {
     const allow = { decision: "allow" }
     const chosen = { ...allow, agents: "all", rights: "read", days: "90" }
-    for (const [form, set, done] of [
-      [allow, {}, ["claim", "client", "present"]],
-      [
-        chosen,
-        { consent: Effect.fail({ _tag: "ConsentRefused", reason: "full" }) },
-        ["claim", "client", "consent", "present"],
-      ],
-      [chosen, { consent: Effect.fail({ _tag: "ConsentRefused", reason: "gone" }) }, ["claim", "client", "consent"]],
+    const shown = ["claim", "client", "consent", "present"]
+    const refused = (reason: string) => ({ consent: Effect.fail({ _tag: "ConsentRefused", reason }) })
+    for (const [form, set, says, done] of [
+      [allow, {}, "Select at least one agent", ["claim", "client", "present"]],
+      [chosen, refused("full"), "already has 50 connected apps", shown],
+      [chosen, refused("identities"), "Select at least one agent", shown],
+      [chosen, refused("gone"), expired, ["claim", "client", "consent"]],
     ] as const) {
       const found = await decide(form, { claim: request, client, ...set })
-      expect([found.status, calls]).toEqual([400, done])
+      expect([found.status, found.html.includes(says), calls]).toEqual([400, true, done])
     }
     const agreed = Effect.succeed({ grantId: "g", code: "the-code" })
     const found = await decide(chosen, { claim: request, client, consent: agreed })

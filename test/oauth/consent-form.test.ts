@@ -76,6 +76,28 @@ describe("The consent form", () => {
     expect(html).toContain(describedBy)
   })
 
+  it.each([
+    ["http://127.0.0.1:4711/callback", "A program on this computer will receive access (port 4711)."],
+    ["com.example.app:/callback", "An app that opens com.example.app: links will receive access."],
+    ["https://app.example/callback", "will receive access."],
+  ])("names what receives the access at %s", (redirect, text) => {
+    expect(shown({}, { redirect })).toContain(`>${text}`)
+  })
+
+  it.each([
+    [null, "Whole account, including future agents; <code>mail:read</code>"],
+    [["id_bob"], "@bob; <code>mail:read</code>"],
+  ])("shows the present access to %j", (ids, text) => {
+    expect(shown({ present: { identities: ids, scopes: ["mail:read"] } })).toContain(text)
+  })
+
+  it("offers values of the Vault once, apart from the other scopes", () => {
+    expect(shown()).toContain('name="vault" value="yes">')
+    expect(shown()).not.toContain('value="vault:secret"')
+    // The account is no part of the presets.
+    expect([...readOnly, ...readAndAct].filter((name) => name.startsWith("account:"))).toEqual([])
+  })
+
   it("escapes what the app says of itself", () => {
     const html = shown({}, { client: { ...wanted.client, name: '<b>"App' }, scopes: ['<i>"'] })
     expect(html).not.toMatch(/<b>|<i>/)

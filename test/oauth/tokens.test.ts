@@ -309,7 +309,7 @@ describe("A request to an endpoint of OAuth", () => {
     ["revoke", json, "{}", 400, "invalid_request"],
     ["revoke", form, "token=x", 400, "invalid_request"],
     ["revoke", form, "client_id=CLIENT", 400, "invalid_request"],
-    ["register", form, "redirect_uris=x", 400, "invalid_client_metadata"],
+    ["register", form, '{"redirect_uris":["https://app.example/"]}', 400, "invalid_client_metadata"],
     ["register", json, "{", 400, "invalid_client_metadata"],
     ["register", json, notUtf8, 400, "invalid_client_metadata"],
     ["register", json, "[]", 400, "invalid_client_metadata"],
