@@ -45,29 +45,6 @@ describe("A verdict worker", () => {
       }
     }).pipe(Effect.scoped, withDns),
   )
-
-  it.live("that is killed does not affect the verdicts of its other messages", () =>
-    Effect.gen(function* () {
-      const { judge } = yield* VerdictPool.make({ workers: 1, ...stuck })
-      const texts = ["one", "two", "loop forever", "three", "four"]
-      const judged = yield* Effect.forEach(texts, (text) => judge(letter(text), arrival), { concurrency: "unbounded" })
-      expect(judged.map(({ origin }) => origin.verdict)).toEqual([
-        "verified",
-        "verified",
-        "error",
-        "verified",
-        "verified",
-      ])
-    }).pipe(Effect.scoped, withDns),
-  )
-
-  it.live("that cannot be started leaves the work to the process", () =>
-    Effect.gen(function* () {
-      const { judge } = yield* VerdictPool.make({ workers: 2, entry: new URL("./NoSuchThread.ts", import.meta.url) })
-      expect((yield* judge(letter("text"), arrival)).origin.verdict).toBe("verified")
-      expect((yield* judge(letter("text"), arrival)).parsed.text).toBe("text\n")
-    }).pipe(Effect.scoped, withDns),
-  )
 })
 
 describe("A message that waits for DNS", () => {
@@ -99,21 +76,5 @@ describe("A message that waits for DNS", () => {
         expect(yield* Fiber.join(late)).toHaveLength(50)
       }).pipe(Effect.scoped, Effect.provideService(Resolver, slow))
     }),
-  )
-})
-
-describe("A full queue", () => {
-  it.live("defers further messages", () =>
-    Effect.gen(function* () {
-      const { judge } = yield* VerdictPool.make({ workers: 1, ...stuck })
-      const outcomes = yield* Effect.forEach(
-        Array.from({ length: VerdictPool.limits.waiting + 50 }, (_, at) => at),
-        () => Effect.result(judge(letter("text"), arrival)),
-        { concurrency: "unbounded" },
-      )
-      const refused = outcomes.filter(({ _tag }) => _tag === "Failure").length
-      expect(refused).toBeGreaterThan(0)
-      expect(refused).toBeLessThanOrEqual(50)
-    }).pipe(Effect.scoped, withDns),
   )
 })

@@ -122,6 +122,10 @@ export const make = Effect.fnUntraced(function* (options: Partial<JudgingSetting
       )
   }
 
+  /** Judges in the process what the worker could not be started for, except a suspect, which could block the process. */
+  const withoutThread = (thread: VerdictWorker, job: Job, reason: string) =>
+    thread === alone ? giveUp(job, reason) : judgeInProcess(job)
+
   const owner: Owner = {
     lookup,
     judged: finish,
@@ -130,8 +134,8 @@ export const make = Effect.fnUntraced(function* (options: Partial<JudgingSetting
       if (neverResponded && !reason.startsWith("silent")) {
         // The worker never started, so no workers are available.
         withoutThreads(reason)
-        for (const job of lost) if (pending.has(job.id)) judgeInProcess(job)
-      } else if (thread === alone || lost.length === 1) for (const job of lost) giveUp(job, reason)
+        for (const job of lost) if (pending.has(job.id)) withoutThread(thread, job, reason)
+      } else if (lost.length === 1) for (const job of lost) giveUp(job, reason)
       else suspects.push(...lost.filter(({ id }) => pending.has(id)))
       dispatch()
     },
@@ -154,7 +158,7 @@ export const make = Effect.fnUntraced(function* (options: Partial<JudgingSetting
     } catch (error) {
       thread.forget(job)
       withoutThreads(String(error))
-      judgeInProcess(job)
+      withoutThread(thread, job, String(error))
     }
   }
 
@@ -220,6 +224,7 @@ export const make = Effect.fnUntraced(function* (options: Partial<JudgingSetting
       if (small.length + large.length >= limits.waiting || waitingBytes + raw.length > limits.waitingBytes) {
         return resume(Effect.fail(new VerdictPoolOverloaded()))
       }
+      idle = 0
       jobs++
       const job: Job = { id: jobs, raw, arrival, lookups: 0, asked: 0, since: now() }
       pending.set(job.id, { job, done: (judgement) => resume(Effect.succeed(judgement)) })
