@@ -5,7 +5,7 @@ import { releaseHeldMail } from "@svc/cluster/mail/sending/outbox/OutboxQueue"
 import { Timing } from "@svc/cluster/Timing"
 import { makeUuidV7 } from "@svc/domain/Ids"
 import { expect, layer } from "@effect/vitest"
-import { Effect, Fiber, Layer } from "effect"
+import { Clock, Effect, Fiber, Layer } from "effect"
 import { waitUntil } from "../harness/Actors.ts"
 import { foundation } from "../harness/Stores.ts"
 import { recordingTransport, reply } from "../harness/Transport.ts"
@@ -179,16 +179,20 @@ layer(Layer.provideMerge(Outbox.layer, foundation))("A lease", (it) => {
     }),
   )
 
-  it.effect("is earlier for mail without a transport when a process with one starts, and for no other mail", () =>
-    Effect.gen(function* () {
-      const sql = yield* Unhurried
-      const hour = Date.now() - at.getTime() + 3_600_000
-      const { rows, due } = yield* makeQueue([hour, hour, -1])
-      yield* sql`update outbox set held = 'No relay is configured.' where id = ${rows[0]!.id}`
-      yield* Layer.build(releaseHeldMail).pipe(Effect.provide(recordingTransport().layer), Effect.scoped)
-      const [released, ...others] = yield* due
-      expect(released).toBeLessThan(hour)
-      expect(others).toEqual([hour, -1])
-    }),
+  it.effect(
+    "is earlier for mail without a transport when a process with one starts, not for restored or other mail",
+    () =>
+      Effect.gen(function* () {
+        const sql = yield* Unhurried
+        const hour = (yield* Clock.currentTimeMillis) - at.getTime() + 3_600_000
+        const day = hour + 86_400_000
+        const { rows, due } = yield* makeQueue([hour, hour, -1, day])
+        const held = [rows[0]!.id, rows[3]!.id]
+        yield* sql`update outbox set held = 'No relay is configured.' where id = any(${held}::uuid[])`
+        yield* Layer.build(releaseHeldMail).pipe(Effect.provide(recordingTransport().layer), Effect.scoped)
+        const [released, ...others] = yield* due
+        expect(released).toBeLessThan(hour)
+        expect(others).toEqual([hour, -1, day])
+      }),
   )
 })

@@ -214,7 +214,8 @@ export const source: Source<OwnIdentity, Needs> = {
 
 /**
  * Makes mail due that was held because no transport was configured, when a process with a transport starts. A leased row
- * is never held, since the lease clears `held`.
+ * is never held, since the lease clears `held`. Mail that the restore of a backup postponed is due much later, and only an
+ * operator releases it.
  */
 export const releaseHeldMail = Layer.effectDiscard(
   Effect.gen(function* () {
@@ -222,8 +223,10 @@ export const releaseHeldMail = Layer.effectDiscard(
     if (carries.by === "none") return
     const sql = yield* Unhurried
     const at = new Date(yield* Clock.currentTimeMillis)
+    // The clocks of processes may differ, hence twice the time for which mail is held.
+    const latest = new Date(at.getTime() + 2 * Timing.outboxHeldMillis)
     yield* sql`
       update outbox set next_attempt_at = ${at}, held = null
-      where held is not null and next_attempt_at > ${at}`
+      where held is not null and next_attempt_at > ${at} and next_attempt_at <= ${latest}`
   }),
 )
