@@ -1,6 +1,7 @@
 /** A platform without a server: each test says what its calls return. */
 import { ask } from "@svc/cluster/actor/Ask"
 import * as ConnectorWork from "@svc/cluster/connectors/work/ConnectorWork"
+import * as Failure from "@svc/cluster/connectors/platforms/Failure"
 import type { Connected, Platform, Session } from "@svc/cluster/connectors/platforms/Platform"
 import { Platforms } from "@svc/cluster/connectors/platforms/Platforms"
 import { Timing } from "@svc/cluster/Timing"
@@ -40,6 +41,22 @@ export const script = (changed: Partial<Calls> = {}): void => void (calls = { ..
 export const reading = (use: (session: Session) => Effect.Effect<unknown, never>): Partial<Calls> => ({
   posts: (session) => Effect.as(use(session), { entries: [], cursor: null }),
 })
+
+export const failures: {
+  /** Failures that say nothing about the credential. */
+  readonly passing: ReadonlyArray<readonly [string, Effect.Effect<never, Failure.PlatformFailure>]>
+  readonly refused: Effect.Effect<never, Failure.CredentialRefused>
+} = {
+  passing: [
+    ["a rate limit", Effect.fail(new Failure.PlatformRateLimited({ message: "slow down", until: null }))],
+    ["an outage", Effect.fail(new Failure.PlatformUnreachable({ message: "slow down" }))],
+    ["a refusal", Effect.fail(new Failure.PlatformRefused({ message: "slow down" }))],
+    ["a missing function", Effect.fail(new Failure.Unsupported({ message: "slow down" }))],
+    ["a refused input", Effect.fail(new Failure.InputRefused({ message: "slow down", path: "/" }))],
+    ["a defect", Effect.die("slow down")],
+  ],
+  refused: Effect.fail(new Failure.CredentialRefused({ message: "token expired" })),
+}
 
 const unused = () => Effect.die("not scripted")
 const platform: Platform = {

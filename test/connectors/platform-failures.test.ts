@@ -1,34 +1,26 @@
 /** Background work of a Connector whose platform fails: checks of the profile, polls, refreshes and revocations. */
 import { expect, layer } from "@effect/vitest"
 import { ask } from "@svc/cluster/actor/Ask"
-import * as Failure from "@svc/cluster/connectors/platforms/Failure"
+import type * as Failure from "@svc/cluster/connectors/platforms/Failure"
 import type { Poll } from "@svc/cluster/connectors/platforms/Platform"
 import { Writes } from "@svc/cluster/store/Database"
 import { Timing } from "@svc/cluster/Timing"
-import { Clock, Effect, Redacted } from "effect"
+import { Clock, Effect, Exit, Redacted } from "effect"
 import { TestClock } from "effect/testing"
 import { waitUntil } from "../harness/Actors.ts"
+import { whenWaiting } from "../harness/Afterwards.ts"
 import { rows } from "../harness/Stores.ts"
 import { eventsOf, rowOf } from "./ConnectedIdentity.ts"
-import { login, reading, script, scriptedActors, scriptedIdentity, status } from "./ScriptedPlatform.ts"
+import { failures, login, reading, script, scriptedActors, scriptedIdentity, status } from "./ScriptedPlatform.ts"
 
+const { passing, refused } = failures
 const through = <A, E, R>(message: Effect.Effect<A, E, R>) => ask(message, Timing.askPlatform)
 const typesOf = (id: string) => Effect.map(eventsOf(id), (events) => events.map(({ type }) => type))
 const marked = (id: string) => waitUntil(rowOf(id), (row) => row?.mark != null, 0)
 
-/** Failures that say nothing about the credential. */
-const passing: ReadonlyArray<readonly [string, Effect.Effect<never, Failure.PlatformFailure>]> = [
-  ["a rate limit", Effect.fail(new Failure.PlatformRateLimited({ message: "slow down", until: null }))],
-  ["an outage", Effect.fail(new Failure.PlatformUnreachable({ message: "slow down" }))],
-  ["a refusal", Effect.fail(new Failure.PlatformRefused({ message: "slow down" }))],
-  ["a missing function", Effect.fail(new Failure.Unsupported({ message: "slow down" }))],
-  ["a refused input", Effect.fail(new Failure.InputRefused({ message: "slow down", path: "/" }))],
-  ["a defect", Effect.die("slow down")],
-]
-const refused = Effect.fail(new Failure.CredentialRefused({ message: "token expired" }))
-
 layer(scriptedActors)("a check of a profile", (it) => {
   const hour = Timing.profileRecheckMillis
+  const disclosed = Effect.succeed({ ...status, disclosed: true })
   /** Advances the clock to the next check, and returns the milliseconds from there to the check after it. */
   const nextCheck = Effect.fnUntraced(function* (id: string) {
     const due = (yield* rowOf(id))!.check_due_at!
@@ -36,6 +28,49 @@ layer(scriptedActors)("a check of a profile", (it) => {
     const { value } = yield* waitUntil(rowOf(id), (row) => row?.check_due_at?.getTime() !== due.getTime(), "1 second")
     return value!.check_due_at === null ? null : value!.check_due_at.getTime() - due.getTime()
   })
+
+  // The first test, because checks of other Connectors would start as well.
+  it.effect("that ends after the Connector was paused or connected again schedules no check", () =>
+    Effect.gen(function* () {
+      const [undisclosed, late] = [Effect.succeed(status), passing[1]![1]]
+      script()
+      const { id, org_id, handle, actor } = yield* scriptedIdentity("late")
+      const sql = yield* Writes
+      yield* marked(id)
+      for (const [what, earlier, outcome] of [
+        ["failed", undisclosed, late],
+        ["updated", undisclosed, undisclosed],
+        ["stopped", disclosed, undisclosed],
+        ["recovered", undisclosed, disclosed],
+        ["connected again", disclosed, late],
+      ] as const) {
+        script({ inspect: () => earlier })
+        yield* ask(actor.Pause({ org_id, paused: false, everyone: true }))
+        yield* nextCheck(id)
+        let started = false
+        const gate = Promise.withResolvers<void>()
+        const held = Effect.promise(() => ((started = true), gate.promise))
+        script({ inspect: () => Effect.andThen(held, outcome) })
+        yield* TestClock.setTime(Math.max((yield* rowOf(id))!.check_due_at!.getTime(), yield* Clock.currentTimeMillis))
+        const seen = Effect.map(rowOf(id), () => started)
+        yield* waitUntil(seen, Boolean, "1 second")
+        const isPaused = what !== "connected again"
+        if (isPaused) yield* ask(actor.Pause({ org_id, paused: true, everyone: true }))
+        else yield* login(handle, org_id)
+        const { check_due_at } = (yield* rowOf(id))!
+        const ends = Effect.sync(() => gate.resolve())
+        // The write of the check waits for the lock, and the next command for the write. It is refused while all are paused.
+        yield* isPaused ? whenWaiting(sql`select from connector where identity_id = ${id} for update`, ends) : ends
+        const resumed = yield* Effect.exit(ask(actor.Pause({ org_id, paused: false, everyone: false })))
+        expect([what, Exit.isFailure(resumed), check_due_at === null]).toEqual([what, isPaused, isPaused])
+        const after = (yield* rowOf(id))!
+        expect([what, after.check_due_at]).toEqual([what, check_due_at])
+        if (!isPaused) break
+        const expected = what === "stopped" ? "stopped" : "connected"
+        expect([what, after.status, after.poll_due_at]).toEqual([what, expected, null])
+      }
+    }),
+  )
 
   it.effect("is repeated after an hour if it fails, and a day after it succeeded", () =>
     Effect.gen(function* () {
@@ -59,7 +94,6 @@ layer(scriptedActors)("a check of a profile", (it) => {
 
   it.effect("that stopped the Connector is repeated every hour until the profile is marked again", () =>
     Effect.gen(function* () {
-      const disclosed = Effect.succeed({ ...status, disclosed: true })
       script({ inspect: () => disclosed })
       const { id } = yield* scriptedIdentity("marks")
       yield* nextCheck(id)
@@ -73,43 +107,6 @@ layer(scriptedActors)("a check of a profile", (it) => {
       script({ inspect: () => disclosed })
       expect(Math.round((yield* nextCheck(id))! / hour)).toBe(24)
       expect(yield* typesOf(id)).toEqual(["connector.connected", "connector.stopped", "connector.recovered"])
-    }),
-  )
-
-  it.effect("that ends after the Connector was paused or connected again changes nothing", () =>
-    Effect.gen(function* () {
-      for (const isPaused of [true, false]) {
-        script()
-        const { id, org_id, handle, actor } = yield* scriptedIdentity(isPaused ? "paused" : "again")
-        yield* marked(id)
-        let [started, ended] = [false, false]
-        const gate = Promise.withResolvers<void>()
-        script({
-          inspect: () =>
-            Effect.promise(() => ((started = true), gate.promise)).pipe(
-              Effect.andThen(Effect.fail(new Failure.PlatformUnreachable({ message: "late" }))),
-              Effect.ensuring(Effect.sync(() => (ended = true))),
-            ),
-        })
-        yield* TestClock.setTime((yield* rowOf(id))!.check_due_at!.getTime())
-        const seen = (is: () => boolean, step: "1 second" | 0) =>
-          waitUntil(
-            Effect.map(rowOf(id), () => is()),
-            (value) => value,
-            step,
-          )
-        yield* seen(() => started, "1 second")
-        if (isPaused) yield* ask(actor.Pause({ org_id, paused: true, everyone: false }))
-        else yield* login(handle, org_id)
-        const { check_due_at } = (yield* rowOf(id))!
-        gate.resolve()
-        yield* seen(() => ended, 0)
-        // The next command waits for the write of the check.
-        yield* ask(actor.Pause({ org_id, paused: isPaused, everyone: true }))
-        yield* rowOf(id)
-        expect(check_due_at === null).toBe(isPaused)
-        expect((yield* rowOf(id))!.check_due_at).toEqual(check_due_at)
-      }
     }),
   )
 })

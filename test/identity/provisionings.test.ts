@@ -12,6 +12,7 @@ import { sagaSteps } from "@svc/domain/identity/Identity"
 import { expect, layer } from "@effect/vitest"
 import { Effect, Exit, Layer } from "effect"
 import { actors } from "../harness/Actors.ts"
+import { afterwards } from "../harness/Afterwards.ts"
 import { newHandle } from "../harness/Client.ts"
 import { rows } from "../harness/Stores.ts"
 
@@ -184,6 +185,20 @@ layer(
       expect(moved).toMatchObject({ status: "provisioning", ...nothing })
       expect(going).toMatchObject({ status: "deleting", ...nothing })
       expect(complete).toMatchObject({ status: "ready", folders: 5 })
+    }),
+  )
+
+  it.effect("get no rows if the deletion of the Identity commits meanwhile", () =>
+    Effect.gen(function* () {
+      const sql = yield* Writes
+      const owner = yield* makeOwner
+      const [going, complete] = [yield* createIdentity(owner, "going"), yield* createIdentity(owner, "whole")]
+      const exits = yield* afterwards(
+        sql`update identity set status = 'deleting' where id = ${going.identity.id}`,
+        together(going, complete),
+      )
+      expect(exits.map(outcome)).toEqual(["left", "ready"])
+      expect(yield* has(going)).toMatchObject({ status: "deleting", folders: 0, port: null, card: null, told: null })
     }),
   )
 

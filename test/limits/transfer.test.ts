@@ -1,7 +1,10 @@
 /** The daily transfer limit of an Org, leased to edges. */
 import { ask } from "@svc/cluster/actor/Ask"
+import * as TransferBudget from "@svc/cluster/account/TransferBudget"
 import { Orgs } from "@svc/cluster/account/Orgs"
+import { Writes } from "@svc/cluster/store/Database"
 import { Timing } from "@svc/cluster/Timing"
+import { system } from "@svc/domain/account/Initiator"
 import { expect, layer } from "@effect/vitest"
 import { Clock, Effect } from "effect"
 import { TestClock } from "effect/testing"
@@ -74,6 +77,20 @@ layer(actors({ quotas: { tunnel_transfer: quota } }))("an Org's transfer budget"
       yield* nextDay(0)
       yield* TestClock.adjust(day - 30_000)
       expect((yield* lease("one", 0)).ends_in).toBe(30_000)
+    }),
+  )
+
+  it.effect("is leased in parts of at most 64 MiB", () =>
+    Effect.gen(function* () {
+      const { org } = yield* orgAtNoon
+      const sql = yield* Writes
+      const fence = sql`fence as (select 1)`
+      const claim = { kind: "Org", id: org, epoch: 1 }
+      const at = new Date(yield* Clock.currentTimeMillis)
+      const write = { sql, claim, fence, at, by: system, due: () => {}, memory: new Map<string, unknown>() }
+      const budget = TransferBudget.make(org, 513 * MiB)
+      expect((yield* budget.lease(write, { edge: "one", used: MiB + 8 })).granted).toBe(64 * MiB - 1)
+      expect((yield* TransferBudget.make(org, 514 * MiB).lease(write, { edge: "one", used: 0 })).granted).toBe(64 * MiB)
     }),
   )
 

@@ -3,6 +3,7 @@ import { ask, onBehalfOf } from "@svc/cluster/actor/Ask"
 import * as Approvals from "@svc/cluster/mail/sending/Approvals"
 import { Drafts } from "@svc/cluster/mail/sending/Drafts"
 import { Writes } from "@svc/cluster/store/Database"
+import { UsageCounters } from "@svc/cluster/usage/UsageCounters"
 import { fromPublic, makeUuidV7, toPublic } from "@svc/domain/Ids"
 import { expect, layer } from "@effect/vitest"
 import { Clock, Effect } from "effect"
@@ -11,6 +12,14 @@ import { recordingTransport, acceptAll } from "../harness/Transport.ts"
 import { correspondent, keyOf } from "./Correspondent.ts"
 
 const transport = recordingTransport()
+
+/** Returns the number of messages that usage counts as sent. */
+const counted = Effect.fnUntraced(function* (identityId: string) {
+  yield* (yield* UsageCounters).flush
+  const [row] = yield* (yield* Writes)<{ n: number }>`
+    select coalesce(sum(count), 0)::int as n from usage_hour where identity_id = ${identityId} and kind = 'mail_sent'`
+  return row!.n
+})
 
 layer(actors({ transport }))("A decision about waiting mail", (it) => {
   it.effect("is made by its own Identity, and an approval only while outgoing mail is active", () =>
@@ -88,12 +97,14 @@ layer(actors({ transport }))("A decision about waiting mail", (it) => {
         const { id } = yield* ada.send({ to: [to], text })
         ids.push(fromPublic("msg_", id)!)
       }
+      expect(yield* counted(ada.id)).toBe(0)
       const decide = (message_id: string, approve: boolean) =>
         ask(
           ada.actor.DecideMail({ org_id: ada.org_id, message_id, approve, reason: null }, onBehalfOf(keyOf("session"))),
         )
       yield* decide(ids[0]!, true)
       yield* decide(ids[1]!, false)
+      expect(yield* counted(ada.id)).toBe(1)
       const sql = yield* Writes
       const waiting = Effect.map(
         sql<{ id: string }>`
@@ -217,13 +228,14 @@ layer(actors({ transport, limits: { mailboxBytes: 3_000 } }))("A command to send
     }),
   )
 
-  it.effect("queues one delivery for each domain of its recipients", () =>
+  it.effect("queues one delivery for each domain of its recipients, and counts as one message", () =>
     Effect.gen(function* () {
       const to = ["grace@one.example", "alan@two.example", "joan@one.example"]
       const ada = yield* correspondent("adadomains", to)
       yield* ada.send({ to, text: "Hello." })
       expect((yield* ada.rows).map(({ domain }) => domain)).toEqual(["one.example", "two.example"])
       expect((yield* ada.deliveries).map(({ address }) => address)).toEqual(to.toSorted())
+      expect(yield* counted(ada.id)).toBe(1)
     }),
   )
 })

@@ -3,6 +3,7 @@
  * uses real sockets; the test's clock triggers its checks.
  */
 import { ask } from "@svc/cluster/actor/Ask"
+import { Identities } from "@svc/cluster/actor/Identities"
 import { Audit } from "@svc/cluster/audit/Audit"
 import { RefusedCredentials } from "@svc/cluster/audit/RefusedCredentials"
 import { Health } from "@svc/cluster/health/Health"
@@ -17,7 +18,10 @@ import { TunnelQueries } from "@svc/cluster/tunnel/TunnelQueries"
 import { TunnelUsage } from "@svc/cluster/tunnel/TunnelUsage"
 import { makeUuidV7 } from "@svc/domain/Ids"
 import { connectTunnel } from "@svc/tunnel-edge/agent/Agent"
+import * as BackgroundEffects from "@svc/tunnel-edge/edge/BackgroundEffects"
 import * as Edge from "@svc/tunnel-edge/edge/Edge"
+import * as Leases from "@svc/tunnel-edge/edge/links/Leases"
+import * as Registry from "@svc/tunnel-edge/edge/links/Registry"
 import { path, upgradeToken } from "@svc/tunnel-edge/protocol/Manifest"
 import { expect, layer } from "@effect/vitest"
 import { Context, Effect, Exit, Layer, Scope } from "effect"
@@ -229,6 +233,35 @@ layer(world, { timeout: "90 seconds" })("a link", (it) => {
       yield* withEdge(() => waitUntil(eventsOf(id), (types) => types.length > 1, Timing.linkRenew))
       expect(yield* eventsOf(id)).toEqual(["tunnel.connected", "tunnel.disconnected"])
     }),
+  )
+
+  it.effect("whose removal the actor may have been notified of is reported at the second sweep that finds it", () =>
+    Effect.gen(function* () {
+      const notified: Array<string> = []
+      let found: ReadonlyArray<string> = ["ada", "grace"]
+      const of = (name: string) => (notified.push(name), { TunnelChanged: () => Effect.void })
+      const { sweep } = yield* Leases.make({
+        self: { id: "edge", address: "127.0.0.1:9", isDraining: false },
+        registry: Registry.make(() => 0),
+        running: yield* BackgroundEffects.make,
+        ports: undefined as never,
+        allotted: undefined as never,
+      }).pipe(
+        Effect.provideService(Identities, { of } as never),
+        Effect.provideService(TunnelLinks, {
+          sweep: Effect.succeed(["expired"]),
+          unlinked: Effect.sync(() => found),
+        } as never),
+      )
+      yield* sweep
+      expect(notified).toEqual(["expired"])
+      found = ["grace", "joan"]
+      yield* sweep
+      expect(notified.slice(1)).toEqual(["expired", "grace"])
+      found = ["ada"]
+      yield* sweep
+      expect(notified.slice(3)).toEqual(["expired"])
+    }).pipe(Effect.scoped),
   )
 
   it.effect(
