@@ -137,6 +137,25 @@ describe("svc_email_get", () => {
     )
   })
 
+  it("fills the limit with whole links, and begins a long one with the next call", () => {
+    const [link] = links
+    const size = bytes(JSON.stringify(link))
+    const long = { ...link!, url: "u".repeat(40_000) }
+    const body = { ...small, links: [link!, link!, long] }
+    expect(get({ part: "links", text_limit: 2 * size }, body)).toMatchObject({
+      links: [link, link],
+      left_out: [{ how: `Call again with part "links" and text_offset ${2 * size}.` }],
+    })
+    expect(get({ part: "links", text_limit: 2 * size - 1 }, body).links).toEqual([link])
+    expect(get({ part: "links", text_offset: 2 * size }, body).links).toMatchObject([{ cut: true }])
+  })
+
+  it("leaves to links and header fields what the text leaves", () => {
+    const given = get({}, { ...small, text_reply: null, text: "x".repeat(13_500), html: null, links, headers })
+    expect(given.links.length).toBeGreaterThan(0)
+    expect(contentOf(given)).toBeLessThanOrEqual(contentBytes)
+  })
+
   it("gets past a header field that is longer than a result", () => {
     const body = { ...small, headers: [{ name: "X-Long", value: "v".repeat(40_000) }, headers[0]!] }
     const first = get({ part: "headers" }, body)
@@ -175,7 +194,10 @@ describe("svc_thread_get", () => {
     const given = shares([100, 30_000, 200, 30_000])
     const lengths = given.messages.map(({ text_reply }: any) => text_reply.length)
     expect(lengths).toEqual([100, 8042, 200, 8042])
-    expect(given.left_out).toMatchObject([{ member: "messages/1/text_reply" }, { member: "messages/3/text_reply" }])
+    expect(given.left_out).toMatchObject([
+      { member: "messages/1/text_reply", bytes: 30_000 - 8042 },
+      { member: "messages/3/text_reply", bytes: 30_000 - 8042 },
+    ])
     expect(shares(Array(50).fill(4000)).messages.every(({ text_reply }: any) => text_reply.length === 327)).toBe(true)
   })
 

@@ -1,6 +1,7 @@
 /** Messages of the Model Context Protocol without a server: what each malformed one is answered, and what the instructions say. */
 import { instructionsFor, interpret, type Served } from "@svc/api/mcp/Protocol"
 import * as Prompts from "@svc/api/mcp/Prompts"
+import * as Resources from "@svc/api/mcp/Resources"
 import { scopesOf, unlimited } from "@svc/domain/account/Scope"
 import type { IdentityRef } from "@svc/domain/IdentityRef"
 import { apiVersion } from "@svc/domain/Version"
@@ -58,6 +59,15 @@ describe("A message that is not valid", () => {
       7,
       -32020,
       /not that of _meta/,
+    ],
+    [
+      "an earlier version in _meta",
+      request("tools/list", { _meta: { ...claimed, [`${meta}protocolVersion`]: "2025-11-25" } }),
+      headers("tools/list", { "mcp-protocol-version": "2025-11-25" }),
+      400,
+      7,
+      -32022,
+      /Unsupported/,
     ],
     [
       "no version in _meta",
@@ -214,6 +224,8 @@ describe("A message", () => {
     }
     for (const version of ["2025-11-25", "2025-06-18", "2025-03-26"])
       expect(chosen(version)).toMatchObject({ result: { protocolVersion: version, instructions: "Hello" } })
+    // The client cannot know yet which revisions the server has.
+    expect(read(request("initialize"), { "mcp-protocol-version": "2020-01-01" })._tag).toBe("Opening")
     for (const version of [modern, "1.0"])
       expect(chosen(version)).toMatchObject({
         result: { protocolVersion: "2025-11-25", serverInfo: { name: "agent-identity", version: apiVersion } },
@@ -257,6 +269,29 @@ describe("A message", () => {
     const lifetime = (method: string) => (read(ofModern(method), headers(method)) as Json).body.result
     for (const method of ["prompts/list", "resources/templates/list"])
       expect(lifetime(method)).toMatchObject({ ttlMs: 3_600_000, cacheScope: "private", resultType: "complete" })
+    const list: Json = read(ofModern("resources/list"), headers("resources/list"))
+    expect(list.answer({ resources: [] }).body.result).toMatchObject({ ttlMs: 60_000, cacheScope: "private" })
+  })
+
+  it("that reads a resource calls its tool, and returns the content or the problem", () => {
+    const uri = "svc://identities/ada/card"
+    const served: Json = read(ofModern("resources/read", { uri }), headers("resources/read", { "mcp-name": uri }))
+    expect(served).toMatchObject({ _tag: "Call", name: "svc_card_get", input: { handle: "ada" } })
+    expect(served.read("{}", false).body.result).toMatchObject({
+      contents: [{ uri, mimeType: "application/json", text: "{}" }],
+      ttlMs: 0,
+    })
+    const problem = { code: "not_found" }
+    expect(served.read(JSON.stringify(problem), true).body.error).toMatchObject({
+      code: -32602,
+      data: { uri, problem },
+    })
+  })
+
+  it("lists the resources of an Identity without its single messages", () => {
+    expect(Resources.listOf(["ada", "bob"]).map(({ uri }) => uri.replace("svc://identities/", ""))).toEqual(
+      ["ada", "bob"].flatMap((handle) => [handle, `${handle}/messages`, `${handle}/card`]),
+    )
   })
 })
 
@@ -277,6 +312,7 @@ describe("The instructions for a model", () => {
       /You may read only: (?:mail:read, card:read|card:read, mail:read)\./,
     )
     expect(of("mail:send", null)).toContain("Your scopes are limited: mail:send.")
+    expect(of("card:read mail:send", null)).toContain("Your scopes are limited")
   })
 })
 
@@ -298,6 +334,8 @@ describe("A prompt", () => {
         })
       }
     }
+    const answer: Json = Prompts.textOf("answer-mail", { handle: "@ada" })
+    expect(answer.text).toContain("Answer the unread mail of the Identity @ada.")
     const [argument] = first!.arguments
     const long: Json = Prompts.textOf(first!.name, {
       ...Object.fromEntries(first!.arguments.map((one) => [one.name, "x"])),

@@ -93,5 +93,8 @@ describe("The request of a tool call", () => {
     expect(send({ idempotency_key: "x".repeat(255) })).toBe("was made")
     expect(send({ allow_duplicate: "true" })[0]).toMatch(/allow_duplicate is not valid: expected true or false/)
     expect(send({ allow_duplicate: false })).toBe("was made")
+    const message = { handle: "ada", id: "msg_1" }
+    expect(refused("svc_email_get", { ...message, text_offset: 0, text_limit: 1 })).toBe("was made")
+    expect(refused("svc_email_get", { ...message, text_offset: -1 })[0]).toMatch(/expected an integer of 0 or more/)
   })
 })

@@ -213,7 +213,7 @@ const listen = (id: Id, params: Json): Answer | Served => {
   }
 }
 
-const legacyRequest = (id: Id, message: Json, version: string | undefined): Answer | Served => {
+const legacyRequest = (id: Id, message: Json): Answer | Served => {
   const params = isObject(message["params"]) ? message["params"] : {}
   switch (message["method"]) {
     case "initialize": {
@@ -232,11 +232,10 @@ const legacyRequest = (id: Id, message: Json, version: string | undefined): Answ
     case "tools/call":
       return call(id, params, (result) => result)
     default:
-      const other = promptOrResource(id, message["method"], params, (result) => result)
-      if (other !== undefined) return other
-      return version !== undefined && !versions.includes(version)
-        ? unsupported(id, version)
-        : refuse(200, id, -32601, `Method not found: ${shortened(message["method"])}`)
+      return (
+        promptOrResource(id, message["method"], params, (result) => result) ??
+        refuse(200, id, -32601, `Method not found: ${shortened(message["method"])}`)
+      )
   }
 }
 
@@ -294,9 +293,9 @@ const modernRequest = (
     case "tools/call":
       return call(id, params, dress)
     default:
-      const other = promptOrResource(id, method, params, dress)
-      if (other !== undefined) return other
-      return refuse(404, id, -32601, `Method not found: ${shortened(method)}`)
+      return (
+        promptOrResource(id, method, params, dress) ?? refuse(404, id, -32601, `Method not found: ${shortened(method)}`)
+      )
   }
 }
 
@@ -325,5 +324,5 @@ export const interpret = (text: string, headers: Readonly<Record<string, string 
     claim !== undefined ||
     message["method"] === "server/discover" ||
     (version !== undefined && !legacy.some((one) => one === version) && message["method"] !== "initialize")
-  return isModern ? modernRequest(id, message, headers) : legacyRequest(id, message, version)
+  return isModern ? modernRequest(id, message, headers) : legacyRequest(id, message)
 }
