@@ -32,6 +32,9 @@ describe("svc doctor", () => {
     const settings = (env: Record<string, string>) => runHere({ home, env }, "doctor", "--only", "settings")
     const misspelt = await settings({ SVC_HOSTT: "127.0.0.1" })
     expect([misspelt.code, misspelt.out]).toEqual([0, expect.stringContaining("Did you mean SVC_HOST?")])
+    // Without --all, the checks that passed are only counted.
+    expect(misspelt.out).not.toMatch(/^ok /m)
+    expect(misspelt.out).toMatch(/\d+ of \d+ checks passed \(svc doctor --all lists them\)\.\n$/)
     const colliding = await settings({ SVC_SMTP_PORT: "8080" })
     expect([colliding.code, colliding.out]).toEqual([1, expect.stringContaining("are both 8080")])
   })

@@ -32,6 +32,15 @@ describe("a secret setting", () => {
     expect(Option.map(settings[member], Redacted.value)).toEqual(Option.some(value))
   })
 
+  it.each([
+    ["key", "key"],
+    [" key \n\n", " key \n"],
+    ["key\r\n", "key"],
+  ])("loses only a final line break of its file: %j", async (text, value) => {
+    const { arcKey } = await loaded({ SVC_ARC_KEY_FILE: file("line", text) })
+    expect(Option.map(arcKey, Redacted.value)).toEqual(Option.some(value))
+  })
+
   it("with several values can be read from a file", async () => {
     expect((await loaded({ SVC_INVITE_CODES_FILE: file("codes", "one, two\n") })).inviteCodes).toEqual(
       new Set(["one", "two"]),

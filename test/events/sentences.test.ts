@@ -42,6 +42,28 @@ describe("an Event's sentence", () => {
     expect(inAll("email.refused", { reason: "size" })[0]).toMatch(/: too large$/)
   })
 
+  it.each([
+    ["email.sent", { to: [], cc: [{ address: "bob@example.org" }] }, "ada sent an email to bob@example.org"],
+    ["email.sent", { bcc: [{ address: "bob@example.org" }] }, "ada sent an email to bob@example.org"],
+    [
+      "webhook.failed",
+      { event_type: "email.sent", status_code: 503 },
+      "A Webhook of ada did not receive email.sent despite all retries: 503",
+    ],
+    [
+      "webhook.failed",
+      { event_type: "email.sent", status_code: null, error: "no response" },
+      "A Webhook of ada did not receive email.sent despite all retries: no response",
+    ],
+    ["limit.near", { limit: "mail_hourly" }, "80% of a limit is used: emails per hour"],
+    ["limit.near", { limit: "a_new_one" }, "80% of a limit is used: a_new_one"],
+    ["card.updated", { changed: ["name", "skills"] }, "ada changed its card: name, skills"],
+    // Types that this version does not know, also one whose name every object has.
+    ["toString", {}, "ada toString"],
+  ])("of %s with %j is %j", (type, data, sentence) => {
+    expect(inAll(type, data)[0]).toBe(sentence)
+  })
+
   it("exists for every type, without empty placeholders", () => {
     for (const type of eventTypes) {
       for (const sentence of inAll(type, {})) {

@@ -199,6 +199,8 @@ plain("a query is read as it is written", () => {
     { in: "to", text: "x", negated: true },
   ])
   expect(terms(`say"hello`)).toEqual([text(`say"hello`)])
+  // Words with a name that no operator has, also not one that every object has.
+  expect(terms('foo:"a B" constructor:x')).toEqual([text('foo:"a b"'), text("constructor:x")])
   expect(terms('tag:" Bills " label:Work/A HAS:Attachments -is:UNREAD before:2026-01-02')).toEqual([
     { kind: "tag", text: "bills", negated: false },
     { kind: "label", text: "work/a", negated: false },
@@ -210,6 +212,8 @@ plain("a query is read as it is written", () => {
   const refused = [
     'a "b',
     "from:",
+    "tag:",
+    'label:" "',
     'subject:""',
     "has:money",
     "is:nice",

@@ -106,6 +106,12 @@ it("lines above an attribution are kept if they begin like one, and white space 
 
 it("a signature ends at the next quote", () => {
   expect(textReply("Yes.\n-- \nAda\n> The slides?\nI bring them.")).toBe("Yes.\nI bring them.")
+  // Only a delimiter without its space must have the size of a signature.
+  const lines = Array.from({ length: 9 }, (_, n) => `Line ${n}`).join("\n")
+  expect(textReply(`Yes.\n-- \n${lines}`)).toBe("Yes.")
+  expect(textReply(`Yes.\n--\n${lines}`)).toBe(`Yes.\n--\n${lines}`)
+  const told = `Sent from my iPhone while I ${"waited and ".repeat(20)}waited.`
+  expect(textReply(`Yes.\n${told}`)).toBe(`Yes.\n${told}`)
 })
 
 it("a message that only quotes is kept as a whole", () => {

@@ -239,7 +239,7 @@ plain("a subject is read without what mail programs put in front of it", () => {
     "Отв: a b",
   ]
   for (const subject of prefixed) expect(Subject.read(subject), subject).toMatchObject({ key: "a b", continues: true })
-  for (const subject of ["a b", " A  b ", "[list] a b"]) {
+  for (const subject of ["a b", " A  b ", "[list] a b", "\uff21 b"]) {
     expect(Subject.read(subject), subject).toMatchObject({ key: "a b", continues: false })
   }
   expect(Subject.read("Re: ")).toEqual({ base: "", continues: true, key: null })

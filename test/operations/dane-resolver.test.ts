@@ -54,7 +54,9 @@ layer(Layer.empty, { excludeTestServices: true })("the name server of SVC_DANE_R
   it.effect("is not checked without direct delivery, or if none is set", () =>
     Effect.gen(function* () {
       const [unused] = yield* DaneResolver.findings({ ...settings(1), mailDirect: false })
-      expect(unused).toMatchObject({ status: "warn", detail: expect.stringContaining("unused") })
+      const [relayed] = yield* DaneResolver.findings({ ...settings(1), relay: Option.some({} as never) })
+      for (const one of [unused, relayed])
+        expect(one).toMatchObject({ status: "warn", detail: expect.stringContaining("unused") })
       expect(yield* DaneResolver.findings({ ...settings(1), daneResolver: Option.none() })).toEqual([])
     }),
   )

@@ -122,7 +122,7 @@ describe("the records", () => {
       "the mail server; the address needs a PTR record with this name",
     ])
     expect(named("mail.example.org", "MX").map(({ is }) => is("5 mx.example.org."))).toEqual([false, true])
-    expect(named("mail.example.org", "AAAA")[0]!.is("2001:db8::7")).toBe(true)
+    expect(["2001:db8::7", "2001:db8::8"].map(named("mail.example.org", "AAAA")[0]!.is)).toEqual([true, false])
   })
 
   it("are reported with what is published instead", async () => {
@@ -130,6 +130,8 @@ describe("the records", () => {
       (await ailing(zone(wanted(settings, { addresses }), more)))[0]?.detail
     expect(await detail({ "TXT _dmarc.mail.example.org": ["v=other", "site-verification=1"] })).toBe("is v=other")
     expect(await detail({ "TXT _dmarc.mail.example.org": ["site-verification=1"] })).toMatch(/^no record found \(/)
+    const former = "v=DKIM1; k=rsa; p=AAAA"
+    expect(await detail({ "TXT arc._domainkey.mail.example.org": [former] })).toBe(`is ${former}`)
   })
 
   it("point mail programs to the host in the settings, and to the autoconfiguration", () => {
@@ -184,6 +186,8 @@ describe("the doctor", () => {
     expect(
       (await with_({ ...many, [spf]: ["v=spf1 include:s0.example.org -all"] })).map(({ detail }) => detail),
     ).toEqual([expect.stringMatching(/needs \d+ look-ups/)])
+    const endless = await with_({ [spf]: ["v=spf1 include:mail.example.org -all"] })
+    expect(endless.map(({ detail }) => detail)).toEqual([expect.stringMatching(/needs \d+ look-ups/)])
     const lookups = (count: number) => with_({ [spf]: [`v=spf1 ${"?a:x.example ".repeat(count)}ip4:192.0.2.1 -all`] })
     expect(await lookups(10)).toEqual([])
     expect((await lookups(11)).map(({ detail }) => detail)).toEqual([expect.stringContaining("needs 11 look-ups")])
@@ -230,6 +234,14 @@ describe("the doctor", () => {
     const found = await ailing(() => Effect.fail("silent"))
     expect(found.length).toBeGreaterThan(10)
     expect(found.every(({ status, detail }) => status === "warn" && detail === "DNS did not answer")).toBe(true)
+  })
+
+  it.each([
+    ["mail.example.org", "tunnel.example.net", true],
+    ["mail.localhost", "tunnel.example.net", false],
+    ["mail.example.org", "tunnel.localhost", false],
+  ])("looks up records of %s and %s: %s", (mailDomain, tunnelDomain, looks) => {
+    expect(Dns.isPublic({ ...settings, mailDomain, tunnelDomain })).toBe(looks)
   })
 
   it("knows the settings that docs/settings.md lists, and no others", async () => {

@@ -172,8 +172,7 @@ const mail = (settings: Settings, reached: Reached): ReadonlyArray<Wanted> => {
       },
     }),
     ...mailPrograms.map(({ service: name, port, what }) => service(`${name}._tcp.${domain}`, programs, port, what)),
-    // If the host for mail programs is also a mail server, its addresses are already listed.
-    ...(servers.includes(programs) ? [] : addressesOf(programs, reached, "the host for mail programs")),
+    ...addressesOf(programs, reached, "the host for mail programs"),
     ...addressesOf(`autoconfig.${domain}`, reached, "the configuration of mail programs, served over HTTPS").map(
       (record) => ({ ...record, essential: false }),
     ),
@@ -185,7 +184,7 @@ const tunnels = ({ tunnelDomain }: Settings, reached: Reached): ReadonlyArray<Wa
   ...addressesOf(`connect.${tunnelDomain}`, reached, "the edge to which agents connect"),
 ]
 
-/** Returns all records by surface, without duplicates. */
+/** Returns all records by surface. A host with several purposes, as a mail server that mail programs use, is listed once. */
 export const wanted = (settings: Settings, reached: Reached): ReadonlyArray<Wanted> => {
   const all = new Map<string, Wanted>()
   for (const record of [...web(settings, reached), ...mail(settings, reached), ...tunnels(settings, reached)]) {
