@@ -1,4 +1,6 @@
+import { inOlderForm } from "@svc/api/http/Translations"
 import { newestVersion } from "@svc/domain/Versions"
+import { HttpServerResponse } from "effect/http"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { call, makeIdentity, signUp } from "../harness/Client.ts"
 import { startService, type OwnService } from "../harness/Service.ts"
@@ -130,6 +132,24 @@ describe("A version of the API", () => {
   })
 })
 
+it("A translation changes successful objects only", () => {
+  const translated = (response: HttpServerResponse.HttpServerResponse) => {
+    const { body, status } = inOlderForm(response, ({ name }: any) => ({ title: name }))
+    return [status, body._tag === "Uint8Array" ? new TextDecoder().decode(body.body) : body._tag]
+  }
+  const json = (text: string, status: number) =>
+    HttpServerResponse.text(text, { status, contentType: "application/json" })
+  expect(translated(json('{"name":"Ada"}', 201))).toEqual([201, '{"title":"Ada"}'])
+  for (const [text, status] of [
+    ['{"name":"Ada"}', 400],
+    ["[]", 200],
+    ["null", 200],
+    ["{", 200],
+  ] as const)
+    expect(translated(json(text, status))).toEqual([status, text])
+  expect(translated(HttpServerResponse.text('{"name":"Ada"}'))).toEqual([200, '{"name":"Ada"}'])
+})
+
 describe("The account's version", () => {
   const account = (method: string, body?: unknown) =>
     call(service.base, method, "/api/account", { token: session, ...(body === undefined ? {} : { body }) })
@@ -155,10 +175,13 @@ describe("The account's version", () => {
   it("does not apply to tools, whose list describes the newest version", async () => {
     const { body, headers } = await call(service.base, "POST", "/api/mcp", {
       token: key,
+      headers: { "svc-version": first },
       body: { jsonrpc: "2.0", id: 1, method: "tools/call", params: { name: "svc_card_get", arguments: {} } },
     })
     expect(body.result.structuredContent.name).toBe("Hedy")
     expect(headers.get("svc-version")).toBe(third)
+    // Pages have no versions.
+    expect((await fetch(`${service.base}/terms`, { headers: { "svc-version": "tomorrow" } })).status).toBe(200)
   })
 
   it("falls back to the oldest served version when its own is served no more", async () => {

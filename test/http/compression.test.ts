@@ -5,9 +5,12 @@ import { call, makeIdentity, signUp } from "../harness/Client.ts"
 import { send } from "../harness/Mail.ts"
 import { eventually, sharedService, type TestService } from "../harness/Service.ts"
 import { Confidential, ShowsSecret } from "@svc/domain/account/Policy"
+import { codingFor, compressed } from "@svc/api/http/Compression"
 import { document } from "@svc/api/openapi/Document"
+import { makeRequestContext } from "@svc/api/RequestContext"
 import { type Operation, operations } from "../api/Operations.ts"
-import { Context } from "effect"
+import { Context, Effect } from "effect"
+import { HttpServerResponse } from "effect/http"
 import { plainRequest } from "./PlainRequest.ts"
 
 let service: TestService
@@ -40,6 +43,45 @@ const membersOf = ({ path, method }: Operation): ReadonlyArray<string> => {
 }
 
 const bearer = () => ({ authorization: `Bearer ${session}` })
+
+describe("The choice of an encoding", () => {
+  it.each([
+    ["br, gzip", "br"],
+    ["GZIP", "gzip"],
+    ["*", "br"],
+    ["br;q=0, *;q=0.1", "gzip"],
+    ["gzip;q=0, br;q=0.0", undefined],
+    ["identity", undefined],
+    ["", undefined],
+  ])("of %j is %s", (header, coding) => {
+    expect(codingFor(header)).toBe(coding)
+  })
+
+  const chosen = async (
+    path: string,
+    more: { headers?: Record<string, string>; size?: number; vary?: string } = {},
+  ) => {
+    const { headers = {}, size = 1024, vary } = more
+    const exchange = makeRequestContext()
+    const response = HttpServerResponse.text("x".repeat(size), {
+      contentType: "text/html",
+      headers: { ...headers, ...(vary === undefined ? {} : { vary }) },
+    })
+    const request = { url: path, headers: { "accept-encoding": "gzip" } } as never
+    const made = compressed(exchange, request, response)
+    return made === undefined ? undefined : (await Effect.runPromise(made)).headers
+  }
+  it("depends on the response: its size, its encoding, its path, and what else it varies by", async () => {
+    expect(await chosen("/docs/")).toMatchObject({ "content-encoding": "gzip", vary: "accept-encoding" })
+    expect(await chosen("/docs/", { vary: "accept-encoding" })).toMatchObject({ vary: "accept-encoding" })
+    expect(await chosen("/docs/", { vary: "origin" })).toMatchObject({ vary: "origin, accept-encoding" })
+    expect(await chosen("/docs/", { size: 1023 })).toBeUndefined()
+    expect(await chosen("/docs/", { headers: { "content-encoding": "br" } })).toBeUndefined()
+    // Pages with tokens and codes next to what their address says.
+    for (const path of ["/auth/magic-link?token=x", "/api/vault/secrets/a/value"])
+      expect(await chosen(path), path).toBeUndefined()
+  })
+})
 
 describe("Compression", () => {
   it("uses an accepted encoding if the response is worth it", async () => {

@@ -30,3 +30,13 @@ it("OPTIONS lists the method of each endpoint, and other methods are a 405", asy
     expect([path, other, refused.status, refused.headers.get("allow")]).toEqual([path, other, 405, allowed])
   }
 })
+
+it("A path below an endpoint, and one with an empty segment, do not exist", async () => {
+  const deepest = endpoints
+    .map(([, path]) => path)
+    .toSorted((one, other) => other.split("/").length - one.split("/").length)
+  for (const path of [`${deepest[0]}/x`, "/api/keys/", "/api//keys", "/api/keys//x"]) {
+    const answer = await fetch(`${service.base}${path.replace(/:\w+/g, "x")}`, { method: "PUT" })
+    expect([path, answer.status]).toEqual([path, 404])
+  }
+})
