@@ -8,7 +8,7 @@ type Text = string | Readonly<Record<string, string>>
 type InAll = readonly [Text, Text, Text]
 
 // The console has its own type configuration, so its modules are imported without types.
-const { ago, bytes, languages, speak, tables, texts } = await import(
+const { ago, bytes, languages, moment, speak, tables, texts } = await import(
   path.join(root, "packages/console/src/texts/Texts.ts")
 )
 const files = globSync("packages/console/src/**/{texts,events}.ts", { cwd: root })
@@ -68,6 +68,13 @@ describe("A text of the console", () => {
         expect(ago(then, now), `${language}: ${count} ${unit}`).toBe(intl.format(count, unit))
       }
     }
+  })
+
+  it("shows the hour of today, the day of this year, and the year of another one", () => {
+    speak("en")
+    const now = new Date(2026, 0, 2, 12)
+    const at = [new Date(2026, 0, 2, 9), new Date(2026, 0, 1, 23), new Date(2025, 11, 31, 23)]
+    expect(at.map((then) => moment(then, now).replace("\u202F", " "))).toEqual(["9:00 AM", "Jan 1", "12/31/25"])
   })
 
   it("shows sizes in powers of 1000", () => {

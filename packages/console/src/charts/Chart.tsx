@@ -194,7 +194,8 @@ export const Chart = ({ title, kind, times, series, format, limit, isReady }: Ch
         <Table label={title} heads={[say("time"), ...series.map(({ label }) => label)]}>
           {times
             .map((time, index) => (
-              <tr key={time}>
+              // When a clock is set back, two hours have the same text.
+              <tr key={index}>
                 <td>{time}</td>
                 {series.map((one) => (
                   <td key={one.label} class="number">
