@@ -92,6 +92,16 @@ describe("an audit sentence", () => {
     }
   })
 
+  it("has no preposition without a name", () => {
+    const dangling =
+      /\s(?:on|at|for|of|bei|für|von|à|sur|pour|de)(?:$|\s(?:of|von|de|d’)|\u00a0|:|\s(?:an|ver|er|ab|ge|frei)\w+$)/
+    for (const action of Object.keys(phrases))
+      for (const target of [null, { type: "x", name: null }, { type: "x", name: "ada" }])
+        for (const outcome of ["allowed", "refused"])
+          for (const sentence of inAll({ action, outcome, identity: "ada", target }))
+            expect(sentence, action).not.toMatch(dangling)
+  })
+
   it("shows an unknown action by its name", () => {
     expect(inAll({ action: "future.thing" })[0]).toBe("Grace: future.thing")
   })

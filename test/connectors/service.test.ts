@@ -38,6 +38,12 @@ const connected = async (apply_disclosure = false) => {
   return { ...agent, bot, made }
 }
 
+/** Returns the records of completed and refused connections. */
+const completions = async (handle: string) =>
+  (await api("GET", `/api/audit?action=connectors.callback&identity=${handle}`)).body.records.map(
+    ({ identity, target, outcome, source }: any) => [identity, target.name, outcome, source.via],
+  )
+
 describe("the Connector API", () => {
   it("connects, lists, pauses, posts and removes", async () => {
     const { handle, made, bot } = await connected(true)
@@ -55,6 +61,7 @@ describe("the Connector API", () => {
         last_error: null,
       },
     })
+    expect(await completions(handle)).toEqual([[handle, "mastodon", "allowed", "rest"]])
     expect((await api("GET", at(handle))).body).toMatchObject({ paused: false, connectors: [{ platform: "mastodon" }] })
     const posted = await api("POST", at(handle, "/mastodon/posts"), {
       text: "Hello",
@@ -227,6 +234,7 @@ describe.skipIf(!has("chromium"))("in a browser", () => {
     await page.getByRole("button").click()
     await page.getByText(bot.acct, { exact: false }).waitFor()
     expect((await api("GET", at(handle, "/mastodon"))).body).toMatchObject({ status: "connected", disclosed: true })
+    expect(await completions(handle)).toEqual([[handle, "mastodon", "allowed", "page"]])
     await page.goto(callback)
     expect(await page.getByRole("heading").textContent()).toMatch(/no longer valid|nicht mehr gültig/)
   })

@@ -60,6 +60,8 @@ export interface RequestContextState {
   commandId: string | undefined
   /** Returns the audit record of the call, which creates the resource `made`; undefined if the record is stored before the call. */
   act: ((made?: string) => Act) | undefined
+  /** What the call turned out to act on, for its audit record; undefined if its path says this. */
+  about: Pick<Act, "identity" | "target"> | undefined
   /** The audit record that the statement of the change has stored. */
   recorded: AuditWrite | undefined
   /** The stored response to the same request is returned, so nothing is executed. */
@@ -84,6 +86,7 @@ export const makeRequestContext = (
   settle: undefined,
   commandId: undefined,
   act: undefined,
+  about: undefined,
   recorded: undefined,
   repeated: false,
   equalTo,

@@ -99,7 +99,11 @@ export const make = Effect.gen(function* () {
       }
       // The entry before the call says that it was allowed.
       if (outcome.outcome === "allowed" && isBefore) return Effect.void
-      return audit.record({ ...withMade(plan, { ...act, ...outcome }, exit), command: exchange.commandId })
+      return audit.record({
+        ...withMade(plan, { ...act, ...outcome }, exit),
+        ...exchange.about,
+        command: exchange.commandId,
+      })
     }
     const secret = Effect.suspend(() =>
       isByTheHour ? read(act) : audit.secret({ ...act, command: exchange.commandId }),

@@ -4,6 +4,7 @@ import type { Initiator } from "@svc/domain/account/Initiator"
 import { ConnectorQueries } from "@svc/cluster/connectors/ConnectorQueries"
 import { Effect } from "effect"
 import * as ActorCalls from "../account/ActorCalls.ts"
+import { RequestContext } from "../RequestContext.ts"
 
 /** Parses the query of an address, or a bare query; returns undefined without a `state`. */
 export const queryOf = (callback: string): URLSearchParams | undefined => {
@@ -26,9 +27,12 @@ export const make = Effect.gen(function* () {
   ) {
     const state = query.get("state") ?? ""
     const authorization = yield* connectors.authorization(org.id, identities?.map(({ id }) => id) ?? null, state)
-    yield* askConnector({ canonical: authorization.canonical, platform: authorization.platform, by }, (actor, on) =>
+    const { id, handle, platform } = authorization
+    const exchange = yield* RequestContext
+    exchange.about = { identity: { id, handle }, target: { type: "connector", id: null, name: platform } }
+    yield* askConnector({ canonical: authorization.canonical, platform, by }, (actor, on) =>
       actor.Finish({ org_id: org.id, state, query: query.toString(), apply_disclosure }, on),
     )
-    return yield* connectors.read(authorization.id, authorization.platform)
+    return yield* connectors.read(id, platform)
   })
 })

@@ -7,12 +7,15 @@
 import { type AddressBook, callbackUrl, Addresses } from "@svc/domain/Addresses"
 import type { Language } from "@svc/domain/account/Account"
 import { isProblem } from "@svc/domain/problems/Problem"
+import { Audit } from "@svc/cluster/audit/Audit"
+import type { Act } from "@svc/cluster/audit/AuditWrite"
 import { ConnectorQueries } from "@svc/cluster/connectors/ConnectorQueries"
 import { Effect, Schema } from "effect"
 import { HttpRouter, HttpServerRequest, HttpServerResponse } from "effect/http"
 import { isMarked } from "../account/ConsoleSession.ts"
+import { outcomeOf, pageOperation } from "../audit/AuditedOperations.ts"
 import * as AuthorizationReturn from "../connectors/AuthorizationReturn.ts"
-import { RequestId } from "../RequestContext.ts"
+import { RequestContext } from "../RequestContext.ts"
 import { escape, page } from "./Page.ts"
 import { fromOurPages, signedIn } from "./SessionCookie.ts"
 import { language, languageFor } from "./PageLanguage.ts"
@@ -109,6 +112,7 @@ const errorIn = (query: URLSearchParams) => query.get("error_description") ?? qu
 export const layer = HttpRouter.use((router) =>
   Effect.gen(function* () {
     const book = yield* Addresses
+    const audit = yield* Audit
     const connectors = yield* ConnectorQueries
     const finish = yield* AuthorizationReturn.make
 
@@ -180,7 +184,14 @@ export const layer = HttpRouter.use((router) =>
           return result(lang, say.almost, paragraph(say.orSignIn), 403)
         }
         const form = yield* HttpServerRequest.schemaBodyUrlParams(Completion)
-        const by = { kind: caller.kind, credentialId: caller.credentialId, requestId: yield* RequestId }
+        const exchange = yield* RequestContext
+        const by = { kind: caller.kind, credentialId: caller.credentialId, requestId: exchange.requestId }
+        const record = (outcome: Pick<Act, "outcome" | "code">) =>
+          audit.record({
+            ...pageOperation(caller, exchange, { class: "change", action: "connectors.callback", type: "connector" }),
+            ...exchange.about,
+            ...outcome,
+          })
         return yield* finish(
           { org: caller.org, identities: null, by },
           new URLSearchParams(form.query),
@@ -193,6 +204,7 @@ export const layer = HttpRouter.use((router) =>
               `<p><strong>${escape(account)}</strong></p>${paragraph(disclosed ? say.isDisclosed : say.isUndisclosed)}${back(say)}`,
             ),
           ),
+          Effect.onExit((exit) => record(outcomeOf(exit))),
           Effect.catchIf(isProblem, (problem) =>
             Effect.succeed(
               result(

@@ -162,8 +162,17 @@ const objects = {
 const unnamed: { readonly [O in keyof typeof objects]?: InThree } = {
   app: ["an app", "eine App", "une application"],
   appAccess: ["the access of an app", "den Zugriff einer App", "l’accès d’une application"],
+  atSite: [" at a site{of}", " bei einer Website{of}", " à un site{of}"],
+  connector: ["a connected account{of}", "ein verbundenes Konto{of}", "un compte connecté{of}"],
+  credentials: ["the first secrets{of}", "die ersten Zugangsdaten{of}", "les premiers secrets{of}"],
+  directMessage: ["a direct message{of}", "eine Direktnachricht{of}", "un message privé{of}"],
   identity: ["an Identity", "eine Identität", "une identité"],
+  identityToken: ["a token{of}", "ein Token{of}", "un jeton{of}"],
   key: ["a key{of}", "einen Schlüssel{of}", "une clé{of}"],
+  post: ["a post{of}", "einen Beitrag{of}", "une publication{of}"],
+  requestSignature: ["a signature{of}", "eine Signatur{of}", "une signature{of}"],
+  setUp: ["the set-up{of}", "die Einrichtung{of}", "la création{of}"],
+  siteSignIn: ["a sign-in at a site{of}", "eine Anmeldung bei einer Website{of}", "une connexion à un site{of}"],
 }
 
 type Phrase = readonly [keyof typeof verbs, keyof typeof objects]
