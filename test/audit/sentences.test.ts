@@ -3,7 +3,7 @@ import { planOf } from "@svc/api/audit/AuditedOperations"
 import { Api } from "@svc/domain/Api"
 import { auditSentence, groups, phrases, type DescribedRecord } from "@svc/domain/audit/AuditSentences"
 import { beforeAll, describe, expect, it } from "vitest"
-import { call, signUp } from "../harness/Client.ts"
+import { call, makeIdentity, signUp } from "../harness/Client.ts"
 import { eventually, sharedService, type TestService } from "../harness/Service.ts"
 
 const languages = ["en", "de", "fr"] as const
@@ -131,5 +131,28 @@ describe("a record of the log", () => {
     expect(auditSentence("en", records[0])).toBe("The account holder revoked the key 'laptop'")
     const { body } = await call(service.base, "GET", `/api/audit/${records[0].id}`, { token: session })
     expect(body.target.name).toBe("laptop")
+  })
+
+  it("is one of the Identity that was created, or whose key was created, rotated or revoked", async () => {
+    const { session } = await signUp(service.base)
+    const { handle } = await makeIdentity(service.base, session)
+    const api = (method: string, path: string, body?: object) =>
+      call(service.base, method, path, { token: session, ...(body === undefined ? {} : { body }) })
+    const made = (await api("POST", `/api/identities/${handle}/keys`, { name: "laptop" })).body.api_key
+    const other = (await api("POST", "/api/keys", { name: "admin" })).body.api_key
+    await api("POST", `/api/keys/${made.id}/rotate`)
+    for (const { id } of [made, other]) await api("DELETE", `/api/keys/${id}`)
+    const { records } = (await api("GET", `/api/audit?identity=${handle}&class=auth`)).body
+    expect(records.map((one: DescribedRecord) => auditSentence("en", one))).toEqual([
+      `The account holder revoked the key 'laptop' of ${handle}`,
+    ])
+    const all = (await api("GET", `/api/audit?identity=${handle}`)).body.records.map(({ action }: any) => action)
+    expect(all.toReversed()).toEqual([
+      "identities.create",
+      "identities.secrets",
+      "api_keys.createForIdentity",
+      "api_keys.rotate",
+      "api_keys.revoke",
+    ])
   })
 })

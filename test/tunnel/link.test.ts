@@ -58,7 +58,8 @@ describe.concurrent("a link", () => {
     expect(body).toMatchObject({ connected: false, links: [] })
     expect(body.usage.bytes_in).toBeGreaterThan(50)
     expect(body.usage.bytes_out).toBeGreaterThan(50)
-    expect(await eventsOf(eve.handle)).toEqual(["tunnel.disconnected", "tunnel.connected", "identity.ready"])
+    // A busy machine can lose a link in between.
+    expect((await eventsOf(eve.handle)).join()).toMatch(/^(?:tunnel\.disconnected,tunnel\.connected,)+identity\.ready$/)
   })
 
   it("survives the loss of its lease in the store", async () => {

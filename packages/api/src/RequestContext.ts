@@ -61,7 +61,7 @@ export interface RequestContextState {
   /** Returns the audit record of the call, which creates the resource `made`; undefined if the record is stored before the call. */
   act: ((made?: string) => Act) | undefined
   /** What the call turned out to act on, for its audit record; undefined if its path says this. */
-  about: Pick<Act, "identity" | "target"> | undefined
+  about: (Pick<Act, "identity"> & Partial<Pick<Act, "target">>) | undefined
   /** The audit record that the statement of the change has stored. */
   recorded: AuditWrite | undefined
   /** The stored response to the same request is returned, so nothing is executed. */

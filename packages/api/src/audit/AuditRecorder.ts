@@ -90,7 +90,8 @@ export const make = Effect.gen(function* () {
     }
     const act = actOf(plan, caller, identity, params, exchange)
     const isBefore = plan.class === "secret" && !recordThemselves.has(plan.action)
-    if (!isBefore) exchange.act = (made) => (made === undefined ? act : naming(plan, act, made))
+    if (!isBefore)
+      exchange.act = (made) => ({ ...(made === undefined ? act : naming(plan, act, made)), ...exchange.about })
     const settled = (exit: Exit.Exit<Response, E2>) => {
       if (exchange.repeated) return audit.record({ ...act, outcome: "repeated" })
       const outcome = outcomeOf(exit)

@@ -15,7 +15,7 @@ import * as RequestServices from "../http/RequestServices.ts"
 import * as ActorCalls from "../account/ActorCalls.ts"
 import * as AuditNotes from "../audit/AuditNotes.ts"
 import { unchanged } from "../EntityTags.ts"
-import { commandId } from "../RequestContext.ts"
+import { commandId, RequestContext } from "../RequestContext.ts"
 
 const sameIdentity = unchanged(Identity)
 
@@ -63,6 +63,8 @@ export const layer = RequestServices.group(
         if (name.made !== null) return accepted(name.made)
         // There is no Identity to authorize yet, so its actor is called directly.
         const { canonical: id, handle } = name
+        const exchange = yield* RequestContext
+        exchange.about = { identity: { id: identity_id, handle } }
         yield* noting(
           ActorCalls.storedByActor((note) =>
             ask(actors.of(id).Create({ org_id: org.id, identity_id, handle }, onBehalfOf(by, undefined, note))),

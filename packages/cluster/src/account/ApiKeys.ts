@@ -6,7 +6,7 @@ import type { CallerInfo } from "@svc/domain/account/Authorization"
 import { type KeyRights, renewed, keysAtMost } from "@svc/domain/account/KeyRights"
 import { networksOf } from "@svc/domain/account/Networks"
 import { scopesOf } from "@svc/domain/account/Scope"
-import type { IdentityStatus } from "@svc/domain/IdentityRef"
+import type { IdentityId, IdentityStatus } from "@svc/domain/IdentityRef"
 import { notReady } from "@svc/domain/identity/NotReady"
 import type { PageRequest } from "@svc/domain/Paging"
 import type { Initiator } from "@svc/domain/account/Initiator"
@@ -115,6 +115,16 @@ const make = Effect.gen(function* () {
         Effect.flatMap(
           reads<KeyRow>`select ${columns} from api_key where id = ${id} and org_id = ${org} and revoked_at is null`,
           ([row]) => (row === undefined ? missing : Effect.succeed(keyView(row))),
+        ),
+      ),
+    /** Returns the Identity of a key; undefined for an Admin Key or an unknown key. */
+    ownerOf: (org: string, id: string) =>
+      orUnavailable(
+        Effect.map(
+          reads<{ id: IdentityId; handle: string }>`
+            select i.id, i.handle from api_key k join identity i on i.id = k.identity_id
+            where k.id = ${id} and k.org_id = ${org} and i.org_id = ${org}`,
+          ([row]) => row,
         ),
       ),
     /** Creates a key. Only this response contains its plaintext. */
