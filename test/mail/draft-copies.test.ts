@@ -152,6 +152,7 @@ layer(actors())("The copy of a draft for mail clients", (it) => {
       const waiting = Effect.flatMap(Reads, (sql) => DraftRenditions.waiting(sql, id, 10))
       expect(yield* waiting).toEqual({ stale: false, drafts: [] })
       yield* changed.replace
+      expect(yield* waiting).toMatchObject({ stale: true })
       yield* removed.remove
       expect(yield* waiting).toEqual({ stale: true, drafts: [{ id: changed.id, version: 2 }] })
       expect(yield* ask(actor.HideDrafts({ org_id }))).toEqual({ left: false })

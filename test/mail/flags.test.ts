@@ -100,9 +100,12 @@ layer(actors())("Flags", (it) => {
           from placed p join message m on m.id = p.message_id join folder f on f.id = p.folder_id
           where f.identity_id = ${id} order by f.name, p.uid`,
       )
-      expect((yield* places).map(({ place }) => place).join(", ")).toBe(
+      const flagged = yield* places
+      expect(flagged.map(({ place }) => place).join(", ")).toBe(
         "INBOX 1 t t, INBOX 2 f f, INBOX 3 t t, Trash 1 f t, Trash 2 f f, Trash 3 f t",
       )
+      expect(yield* change({ seen: false, deleted: false }, 1)).toMatchObject({ modified: [1, 3] })
+      expect(yield* places).toEqual(flagged)
       // A message that changed since is not also refused for its labels.
       yield* change({ labels: Array.from({ length: limits.labels }, (_, n) => `l${n}`) })
       expect(yield* change({ add_labels: ["more"] }, 1)).toMatchObject({ modified: [1, 3] })

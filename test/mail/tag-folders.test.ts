@@ -1,7 +1,9 @@
 /** Folders of subaddress tags: which messages are filed, in which batches, and how many folders there can be. */
-import { ask } from "@svc/cluster/actor/Ask"
-import { limits } from "@svc/cluster/mail/folders/TagFolders"
+import { ask, onBehalfOf } from "@svc/cluster/actor/Ask"
+import { isWaiting, limits } from "@svc/cluster/mail/folders/TagFolders"
 import { Unhurried } from "@svc/cluster/store/Database"
+import { system } from "@svc/domain/account/Initiator"
+import { makeUuidV7 } from "@svc/domain/Ids"
 import { expect, layer } from "@effect/vitest"
 import { Effect } from "effect"
 import { actors, makeIdentity, makeOrg } from "../harness/Actors.ts"
@@ -22,7 +24,7 @@ const makeMailbox = Effect.fnUntraced(function* (stem: string) {
       select f.name, array_agg(p.uid order by p.uid) as uids, f.uid_next from folder f join placed p on p.folder_id = f.id
       where f.identity_id = ${id} and f.name like 'Tags/%' group by f.id order by f.name`,
   )
-  return { receive, file, folders }
+  return { org_id, id, actor, receive, file, folders }
 })
 
 const tags = (from: number, count: number) => Array.from({ length: count }, (_, n) => `t${from + n}`)
@@ -42,6 +44,24 @@ layer(actors(), { timeout: "60 seconds" })("Tag folders", (it) => {
         { name: "Tags/a", uids: [1, 2], uid_next: 3 },
         { name: "Tags/b", uids: [1, 2, 3], uid_next: 4 },
       ])
+    }),
+  )
+
+  it.effect("hold nothing while the setting is off, and no message again that was removed from them", () =>
+    Effect.gen(function* () {
+      const { id, receive, file, folders } = yield* makeMailbox("lise")
+      const sql = yield* Unhurried
+      const set = (isOn: boolean) => sql`update mailbox set tag_folders = ${isOn} where identity_id = ${id}`
+      yield* receive("a")
+      yield* set(false)
+      expect([yield* isWaiting(sql, id), yield* file, yield* folders]).toEqual([false, { left: false }, []])
+      yield* set(true)
+      expect([yield* isWaiting(sql, id), yield* file]).toEqual([true, { left: false }])
+      yield* sql`
+        delete from placed p using folder f where f.id = p.folder_id and f.identity_id = ${id} and f.name = 'Tags/a'`
+      yield* receive("b")
+      yield* file
+      expect(yield* folders).toEqual([{ name: "Tags/b", uids: [1], uid_next: 2 }])
     }),
   )
 
@@ -69,6 +89,44 @@ layer(actors(), { timeout: "60 seconds" })("Tag folders", (it) => {
       expect(names).toHaveLength(limits.folders)
       expect(names.filter((name) => !/^Tags\/t\d+$/.test(name))).toEqual(["Tags/first"])
       expect((yield* folders).find(({ name }) => name === "Tags/t0")?.uids).toEqual([1, 2])
+    }),
+  )
+
+  it.effect("and others change nothing of another Identity with the same folders and messages", () =>
+    Effect.gen(function* () {
+      const [mine, other] = [yield* makeMailbox("vera"), yield* makeMailbox("jocelyn")]
+      const sql = yield* Unhurried
+      const stored = rows(
+        (reads) => reads`
+          select f.name, f.uid_next, f.uid_validity, b.uid_validity as validity, b.modseq,
+                 array(select p.uid from placed p where p.folder_id = f.id order by 1) as uids,
+                 exists (select from folder_subscription s where s.identity_id = b.identity_id and s.name = f.name) as subscribed
+          from folder f join mailbox b on b.identity_id = f.identity_id where b.identity_id = ${mine.id} order by 1`,
+      )
+      const work = Effect.fnUntraced(function* ({ org_id, id, actor }: typeof mine) {
+        const thread = (message_id_header: string) => receivedMail({ message_id_header, tag: "t", tags: ["t"] })
+        const mails = [yield* thread("<a@x.example>"), yield* thread("<b@x.example>")]
+        for (const mail of mails) yield* ask(actor.ReceiveMail(mail))
+        yield* ask(actor.FileTags({ org_id }))
+        yield* ask(actor.CreateFolder({ org_id, name: "old", use: null }))
+        yield* ask(actor.RenameFolder({ org_id, from: "old", to: "new" }))
+        yield* ask(actor.SubscribeFolder({ org_id, name: "new", subscribed: true }))
+        const [inbox] = yield* sql<{ id: string }>`select id from folder where identity_id = ${id} and use = 'inbox'`
+        const command = { org_id, folder_id: inbox!.id, uids: [[1, 1]] as const, to: "new", move: false }
+        const copy = actor.CopyMessages(command, onBehalfOf(system, yield* makeUuidV7))
+        const { uid_validity } = yield* ask(copy)
+        expect(yield* ask(copy)).toMatchObject({ uid_validity })
+        const reply = yield* receivedMail({ references: ["<a@x.example>", "<b@x.example>"] })
+        yield* ask(actor.AppendMail({ org_id, folder: "new", mail: reply, change: {} }))
+        // The reply joins the thread of the newest message that it refers to.
+        const threads = yield* sql`select thread_id as id from message where id = ${reply.message_id}`
+        expect(threads).toEqual([{ id: mails[1]!.message_id }])
+      })
+      yield* work(mine)
+      const before = yield* stored
+      yield* work(other)
+      yield* ask(other.actor.SubscribeFolder({ org_id: other.org_id, name: "new", subscribed: false }))
+      expect(yield* stored).toEqual(before)
     }),
   )
 })

@@ -54,7 +54,12 @@ layer(actors())("folder commands", (it) => {
         expect(repeated).toMatchObject({ uid_validity: first.uid_validity, from: [1, 2], to: [] })
       }
       expect((yield* placed("INBOX")).map(({ uid }) => uid)).toEqual([3])
-      expect((yield* placed("Trash")).map(({ uid }) => uid)).toEqual([1, 2, 3, 4])
+      const trash = Effect.map(placed("Trash"), (found) => found.map(({ uid }) => uid))
+      expect(yield* trash).toEqual([1, 2, 3, 4])
+      const own = { org_id, folder_id: (yield* folder("Trash")).id }
+      yield* ask(actor.ChangeFolderFlags({ ...own, uids: [[1, 3]], change: { deleted: true } }))
+      yield* ask(actor.ExpungeFolder({ ...own, uids: [[2, 9]] }))
+      expect(yield* trash).toEqual([1, 4])
     }),
   )
 
