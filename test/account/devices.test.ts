@@ -12,6 +12,7 @@ import { Writes } from "@svc/cluster/store/Database"
 import { expect, layer } from "@effect/vitest"
 import { Clock, Effect, Redacted, Result } from "effect"
 import { TestClock } from "effect/testing"
+import { afterwards } from "../harness/Afterwards.ts"
 import { interruptAtLock } from "../harness/InterruptedStatement.ts"
 import { accountHolder, makeOrg, rows, storesLayer } from "../harness/Stores.ts"
 
@@ -187,6 +188,12 @@ layer(storesLayer)("a device login", (it) => {
         const last = yield* Effect.result(login.poll)
         expect([...answers, last].filter(Result.isSuccess)).toHaveLength(1)
       }
+      const login = yield* started
+      yield* login.approve(org)
+      const sql = yield* Writes
+      const collected = sql`
+        update device_authorization set status = 'collected', sealed_key = null where org_id = ${org} and status = 'approved'`
+      expect(yield* afterwards(collected, login.refusal)).toEqual(code("device_code_used"))
     }),
   )
 

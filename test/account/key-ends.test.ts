@@ -3,6 +3,7 @@ import { expect, layer } from "@effect/vitest"
 import { ApiKeys } from "@svc/cluster/account/ApiKeys"
 import { CredentialLookup } from "@svc/cluster/account/CredentialLookup"
 import * as KeyExpiry from "@svc/cluster/account/KeyExpiry"
+import { Writes } from "@svc/cluster/store/Database"
 import { unlimited } from "@svc/domain/account/Scope"
 import { makeUuidV7 } from "@svc/domain/Ids"
 import { Clock, Effect, Redacted } from "effect"
@@ -39,6 +40,10 @@ layer(storesLayer)("an expiring key", (it) => {
       yield* TestClock.adjust("3 days")
       expect(yield* notify).toEqual(["api_key.expiring"])
       yield* TestClock.adjust("6 days")
+      // Another process that notifies at the same time passes over the key.
+      const sql = yield* Writes
+      const held = sql`select 1 from api_key where id = ${api_key.id} for update`
+      expect(yield* sql.withTransaction(Effect.andThen(held, notify))).toEqual(["api_key.expiring"])
       expect(yield* notify).toEqual(["api_key.expiring", "api_key.expiring"])
       yield* TestClock.adjust(day - 1)
       expect(yield* use).toMatchObject({ credentialId: api_key.id, expiresAt })

@@ -183,7 +183,7 @@ const make = Effect.gen(function* () {
         const letters = userCodeOf(userCode)
         if (letters === undefined) return yield* unknown
         const [device] = yield* sql<Asking>`
-          select d.id, d.name, d.device_hash, d.scopes, d.expires_in_days, o.data_key from device_authorization d join org o on o.id = ${org} and o.status = 'active'
+          select d.id, d.name, d.device_hash, d.scopes, d.expires_in_days, o.data_key from device_authorization d join org o on o.id = ${org}
           where d.user_code = ${letters} and d.status = 'pending' and d.expires_at > ${at}
           for update of d`
         if (device === undefined) return yield* settled(userCode)
