@@ -127,11 +127,11 @@ describe.skipIf(!has("chromium"))("The charts of the console", () => {
   it("show the use of limits of the account and of an Identity", async () => {
     const { page, context } = await open("/settings/limits")
     await chart(page, "Tunnel data transfer").waitFor()
-    await page.getByText("To the agents 4 kB", { exact: true }).waitFor()
+    await page.getByText("To the agents 3.9 KiB", { exact: true }).waitFor()
     await page.locator(".legend").getByText("Limit").waitFor()
     await page.getByLabel("Show", { exact: true }).selectOption(handle)
     await chart(page, "Mailbox size").waitFor()
-    await page.getByText("Largest size 123.5 kB", { exact: true }).waitFor()
+    await page.getByText("Largest size 120.6 KiB", { exact: true }).waitFor()
     await context.close()
   })
 

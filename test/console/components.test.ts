@@ -4,6 +4,7 @@ import { afterEach, beforeEach, describe, expect, it, vi } from "vitest"
 import { type Drawn, drawn, Entries, eventually, heldCalls, leavePage, problem, source } from "./Modules.ts"
 
 const { Chart } = await source("charts/Chart.tsx")
+const { binaryBytes } = await source("texts/Texts.ts")
 const { Button } = await source("ui/Button.tsx")
 const { connection } = await source("client/Live.ts")
 const { client } = await source("client/Queries.ts")
@@ -38,6 +39,27 @@ describe("A chart", () => {
     const at = () => `${plot!.attributes["aria-valuenow"]}: ${plot!.attributes["aria-valuetext"]}`
     return { top, fire, draw, plot: plot!, at, texts, cursor: () => top.all({ class: "cursor" })[0]?.attributes["x"] }
   }
+
+  it("has a round scale in the unit of its values, and in that of limits if they are bytes", async () => {
+    const scale = async (value: number, format?: object) =>
+      (await chart({ series: [{ label: "Sent", tone: "main", values: [value, 0, 0], whole: "" }], ...format })).texts(
+        "div",
+      )
+    for (const [value, text] of [
+      [1, "1 m"],
+      [6, "10 m"],
+      [11, "20 m"],
+      [201, "500 m"],
+    ] as const)
+      expect(await scale(value), text).toContain(text)
+    for (const [value, text] of [
+      [900, "1,000 B"],
+      [1500, "2 KiB"],
+      [10 * 1024 ** 3, "10 GiB"],
+      [1010 * 1024, "1 MiB"],
+    ] as const)
+      expect(await scale(value, { format: binaryBytes }), text).toContain(text)
+  })
 
   it("moves between its first and last value by key and pointer, and starts at the last", async () => {
     const { fire, plot, at, cursor, texts } = await chart()

@@ -4,6 +4,7 @@
  */
 import type { ComponentChildren } from "preact"
 import { useState } from "preact/hooks"
+import { binaryBytes } from "../texts/Texts.ts"
 import { Table } from "../ui/Table.tsx"
 import { say } from "./texts.ts"
 import "./charts.css"
@@ -33,19 +34,23 @@ interface ChartProps {
 /** Height of the drawing in its own units; the browser stretches it to the size of its box. */
 const height = 100
 
-/** Returns the next round number: 1, 2 or 5 times a power of ten. */
-export const roundedUp = (value: number) => {
+/** Returns the next round number: 1, 2 or 5 times a power of ten, in binary units if the values are bytes. */
+export const roundedUp = (value: number, isBinary = false): number => {
   if (value <= 1) return 1
+  if (isBinary && value >= 1024) {
+    const unit = 1024 ** Math.floor(Math.log2(value) / 10)
+    return unit * Math.min(1024, roundedUp(value / unit))
+  }
   const power = 10 ** Math.floor(Math.log10(value))
   return ([1, 2, 5].find((step) => step * power >= value) ?? 10) * power
 }
 
-const topOf = (kind: ChartProps["kind"], series: ReadonlyArray<Series>, steps: number, limit: number) => {
-  const heights = Array.from({ length: steps }, (_, index) => {
+const topOf = ({ kind, series, times, limit, format }: ChartProps) => {
+  const heights = times.map((_, index) => {
     const values = series.map(({ values }) => values[index] ?? 0)
     return kind === "bars" ? values.reduce((sum, value) => sum + value, 0) : Math.max(0, ...values)
   })
-  return roundedUp(Math.max(limit, ...heights))
+  return roundedUp(Math.max(limit?.value ?? 0, ...heights), format === binaryBytes)
 }
 
 /** Returns the path of a line with gaps where values are missing; a value between two gaps is a short dash. */
@@ -99,12 +104,13 @@ const Lines = ({ series, top }: Drawn) => (
 
 const Legend = ({ children }: { readonly children: ComponentChildren }) => <ul class="legend">{children}</ul>
 
-export const Chart = ({ title, kind, times, series, format, limit, isReady }: ChartProps) => {
+export const Chart = (props: ChartProps) => {
+  const { title, kind, times, series, format, limit, isReady } = props
   const steps = times.length
   const [chosen, choose] = useState<number>()
   const [isTable, setTable] = useState(false)
   const at = chosen === undefined || chosen >= steps ? undefined : chosen
-  const top = topOf(kind, series, steps, limit?.value ?? 0)
+  const top = topOf(props)
   const textOf = ({ values }: Series, index: number) => {
     const value = values[index] ?? null
     return value === null ? "–" : format(value)

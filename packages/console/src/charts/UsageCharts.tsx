@@ -4,7 +4,7 @@ import type { Answer } from "../client/Client.ts"
 import { useCall } from "../client/Queries.ts"
 import { refine } from "../router/Router.ts"
 import { useIdentities } from "../shell/Identities.ts"
-import { bytes, duration, number } from "../texts/Texts.ts"
+import { binaryBytes, duration, number } from "../texts/Texts.ts"
 import { Select } from "../ui/Field.tsx"
 import { Section, Segments } from "../ui/Page.tsx"
 import { ProblemNote } from "../ui/Problem.tsx"
@@ -179,19 +179,19 @@ const AccountLimits = ({ read, span }: { readonly read: Read; readonly span: Spa
         {...shared(read)}
         title={say("transfer")}
         kind="bars"
-        format={bytes}
+        format={binaryBytes}
         series={[
           counted(
             say("to_agent"),
             "main",
             ofPoints(read, (point) => point.tunnel_bytes_in),
-            bytes,
+            binaryBytes,
           ),
           counted(
             say("from_agent"),
             "second",
             ofPoints(read, (point) => point.tunnel_bytes_out),
-            bytes,
+            binaryBytes,
           ),
         ]}
         // The limit is one of days.
@@ -233,13 +233,13 @@ const IdentityLimits = ({
         {...shared(read)}
         title={say("mailbox")}
         kind="lines"
-        format={bytes}
+        format={binaryBytes}
         series={[
           {
             label: say("size"),
             tone: "main",
             values: sizes,
-            whole: bytes(Math.max(0, ...sizes.map((size) => size ?? 0))),
+            whole: binaryBytes(Math.max(0, ...sizes.map((size) => size ?? 0))),
           },
         ]}
         limit={limitOf(limits, "mailbox_bytes")}

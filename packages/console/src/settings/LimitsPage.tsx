@@ -3,7 +3,7 @@ import { identityPath } from "../router/Paths.ts"
 import { LazyUsage } from "../charts/LazyUsage.tsx"
 import type { Answer } from "../client/Client.ts"
 import { useCall } from "../client/Queries.ts"
-import { number } from "../texts/Texts.ts"
+import { binaryBytes, number } from "../texts/Texts.ts"
 import { Loaded } from "../ui/Loaded.tsx"
 import { Section, Status } from "../ui/Page.tsx"
 import { Table } from "../ui/Table.tsx"
@@ -25,15 +25,8 @@ const Warning = ({ use }: { readonly use: Use }) => {
   return tone === undefined ? null : <Status tone={tone}>{say(tone === "bad" ? "limit_reached" : "limit_near")}</Status>
 }
 
-/** Formats bytes in binary units, because limits are powers of two. */
-const binary = (value: number) => {
-  const step = value < 1024 ? 0 : Math.min(4, Math.floor(Math.log2(value) / 10))
-  const rounded = Math.round((value / 1024 ** step) * 10) / 10
-  return `${number(rounded)} ${["B", "KiB", "MiB", "GiB", "TiB"][step]}`
-}
-
 const Much = ({ use }: { readonly use: Use }) => {
-  const amount = (value: number) => (use.unit === "bytes" ? binary(value) : number(value))
+  const amount = (value: number) => (use.unit === "bytes" ? binaryBytes(value) : number(value))
   return (
     <span class="much">
       {say("limit_of", { used: amount(use.used), limit: amount(use.limit) })}

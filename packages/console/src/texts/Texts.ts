@@ -169,6 +169,13 @@ export const bytes = (value: number) => {
   return measured(value / 1000 ** step, unit, step === 0 ? "long" : "short", step === 0 ? 0 : 1)
 }
 
+/** Formats bytes in binary units, as the limits are set: `10 GiB`. */
+export const binaryBytes = (value: number) => {
+  const step = value < 1024 ? 0 : Math.min(4, Math.floor(Math.log2(value) / 10))
+  const rounded = Math.round((value / 1024 ** step) * 10) / 10
+  return `${number(rounded)} ${["B", "KiB", "MiB", "GiB", "TiB"][step]}`
+}
+
 /** Formats milliseconds: `320 ms`, `4.2 s`. */
 export const duration = (millis: number) =>
   millis < 1000 ? measured(millis, "millisecond", "short", 1) : measured(millis / 1000, "second", "short", 1)
