@@ -1,6 +1,6 @@
 /**
  * A verdict worker whose verdicts describe the worker. The text of a message says what to do: `reply` at once, `hold` until
- * the next ping, reply `twice`, `ask 3` look-ups one after the other and reply, `fail`, `exit`, or be `mute` from then on.
+ * the next ping, reply `twice`, `ask 3` look-ups one after the other and reply or `hold`, `fail`, `exit`, or be `mute` from then on.
  */
 import { parentPort, resourceLimits, threadId, workerData } from "node:worker_threads"
 import type { ToThread } from "@svc/mail-gateway/mail/judging/VerdictWorker"
@@ -39,10 +39,12 @@ const begin = ({ job, raw }: ToThread & { readonly _tag: "Judge" }) => {
   unfinished.add(job)
   if (action === "exit") return process.exit(7)
   if (action === "mute") isMute = true
-  if (action === "hold") return void held.push(finish)
   if (action === "twice") finish(["first"])
   if (action === "fail") return send({ _tag: "Threw", job, message: "failed" })
-  void ask(job, Number(count ?? 0)).then(finish)
+  void ask(job, Number(count ?? 0)).then((answers) => {
+    if (action === "hold") held.push(() => finish(answers))
+    else finish(answers)
+  })
 }
 
 const ask = async (job: number, count: number) => {

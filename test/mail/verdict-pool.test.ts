@@ -30,6 +30,9 @@ const huge = (length: number) =>
 /** Sends every busy worker pings. The first also ends the messages that it holds. */
 const ping = (times = 1) => void vi.advanceTimersByTime(times * Timing.judgingPingMillis)
 
+/** Lets the workers and the timers of the process continue. */
+const turn = Effect.promise(() => new Promise((resolve) => setTimeout(resolve, 5)))
+
 const made = (options: Parameters<typeof VerdictPool.make>[0]) =>
   Effect.map(VerdictPool.make({ entry, ...options }), ({ judge }) => ({
     /** Gives the pool a message at once, and returns the fiber that waits for its verdict. */
@@ -133,7 +136,7 @@ describe("A verdict pool", () => {
         // Every message is a reason to assign those that wait.
         yield* give("reply")
         ping()
-        yield* Effect.promise(() => new Promise((resolve) => setTimeout(resolve, 10)))
+        yield* turn
       }
       const retried = [yield* Fiber.join(first!), yield* Fiber.join(second!)]
       expect(retried).toMatchObject([
@@ -150,35 +153,37 @@ describe("A verdict pool", () => {
     Effect.gen(function* () {
       const killed = vi.spyOn(Worker.prototype, "terminate")
       const silenceMillis = 4 * Timing.judgingPingMillis
-      const alive = yield* made({ workers: 1, silenceMillis })
-      yield* alive.give("ask 1")
-      for (let n = 0; n < 2; n++) {
-        // Any message of the worker shows that it is alive.
-        yield* alive.judge("reply")
-        ping(4)
-      }
-      expect(killed).not.toHaveBeenCalled()
+      yield* Effect.scoped(
+        Effect.gen(function* () {
+          const { give, judge } = yield* made({ workers: 1, silenceMillis })
+          yield* give("ask 1")
+          for (let n = 0; n < 2; n++) {
+            // Any message of the worker shows that it is alive.
+            yield* judge("reply")
+            ping(4)
+          }
+          expect(killed).not.toHaveBeenCalled()
+        }),
+      )
+      killed.mockClear()
 
       const { give, judge } = yield* made({ workers: 1, silenceMillis })
       yield* judge("reply")
       const mute = yield* give("mute")
-      yield* alive.judge("reply")
       ping(4)
       expect(killed).not.toHaveBeenCalled()
-      yield* alive.judge("reply")
       ping()
       expect(killed).toHaveBeenCalledTimes(1)
       expect(yield* Fiber.join(mute)).toMatchObject({ origin: { verdict: "error" } })
+      const next = yield* give("reply")
+      ping(5)
+      expect((yield* Fiber.join(next)).bytes).toBe(5)
 
       const silent = new URL("data:text/javascript,setInterval(() => {}, 60_000)")
       const starting = yield* made({ workers: 1, silenceMillis, entry: silent })
       const unanswered = yield* starting.give("reply")
-      for (let n = 0; n < 6; n++) {
-        yield* alive.judge("reply")
-        ping(4)
-      }
+      ping(4 * 6)
       expect(killed).toHaveBeenCalledTimes(1)
-      yield* alive.judge("reply")
       ping()
       expect(yield* Fiber.join(unanswered)).toMatchObject({ origin: { verdict: "error" } })
       expect(killed).toHaveBeenCalledTimes(2)
@@ -263,6 +268,21 @@ describe("A look-up for a message in a verdict worker", () => {
           name.startsWith("1.") ? Effect.fail(new LookupFailed({ code: "ENOTFOUND" })) : Effect.succeed([name]),
       }),
     ),
+  )
+
+  it.effect("frees the place of its message in the worker only until it is answered", () =>
+    Effect.gen(function* () {
+      let asked = 0
+      const lookup = (name: string) => Effect.sync(() => (asked++, [name]))
+      const { give } = yield* Effect.provideService(made({ workers: 1 }), Resolver, { lookup })
+      const held = yield* Effect.forEach(Array.from({ length: VerdictPool.limits.running }), () => give("hold 1"))
+      while (asked < VerdictPool.limits.running) yield* turn
+      yield* turn
+      const next = yield* give("reply")
+      ping()
+      yield* Effect.forEach(held, Fiber.join)
+      expect((yield* Fiber.join(next)).beside).toBeLessThan(VerdictPool.limits.running)
+    }).pipe(Effect.scoped),
   )
 
   it.effect("times out when the time of its message is over", () =>

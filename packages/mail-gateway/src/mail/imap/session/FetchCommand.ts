@@ -47,8 +47,8 @@ export const fetch = Effect.fnUntraced(function* (
   selected: Selected,
   { uid, messages, items: requestedItems, changedSince, vanished }: Named<"FETCH">,
 ) {
-  const uids = named(selected, messages, uid)
-  if (uids === undefined) return bad("No message has that sequence number.")
+  const requestedUids = named(selected, messages, uid)
+  if (requestedUids === undefined) return bad("No message has that sequence number.")
   const items = [...requestedItems]
   const names = (name: string) => items.some((item) => item._tag === "Known" && item.name === name)
   const add = (name: "UID" | "MODSEQ") => {
@@ -60,18 +60,24 @@ export const fetch = Effect.fnUntraced(function* (
   }
   if (uid) add("UID")
   if (changedSince === undefined && items.every((item) => item._tag === "Known" && item.name === "UID")) {
-    return yield* fetchUids(conversation, selected, uids)
+    return yield* fetchUids(conversation, selected, requestedUids)
   }
-  if (vanished && changedSince !== undefined) {
-    if (!conversation.qresync) return bad("QRESYNC is not enabled.")
-    const { vanished: allVanished } = yield* store.changes(selected.folder, changedSince)
-    const range =
-      messages === "saved" ? selected.saved : Sets.resolve(messages, Math.max(selected.view.last, selected.uidNext - 1))
-    const reported = allVanished.filter((one) => Sets.has(range, one) && !selected.view.isGhost(one))
-    if (reported.length > 0) conversation.write(`* VANISHED (EARLIER) ${Sets.write(Sets.of(reported))}\r\n`)
-  }
+  if (vanished && !conversation.qresync) return bad("QRESYNC is not enabled.")
   const sees =
     !selected.readOnly && items.some((item) => item._tag === "Section" && !item.peek && item.decoded !== "size")
+  const changes =
+    changedSince !== undefined && (vanished || sees) ? yield* store.changes(selected.folder, changedSince) : undefined
+  if (vanished && changes !== undefined) {
+    const range =
+      messages === "saved" ? selected.saved : Sets.resolve(messages, Math.max(selected.view.last, selected.uidNext - 1))
+    const reported = changes.vanished.filter((one) => Sets.has(range, one) && !selected.view.isGhost(one))
+    if (reported.length > 0) conversation.write(`* VANISHED (EARLIER) ${Sets.write(Sets.of(reported))}\r\n`)
+  }
+  // Only messages that are returned become seen, and that changes them.
+  const uids =
+    sees && changes !== undefined
+      ? Sets.of(changes.changed.map(({ uid }) => uid).filter((one) => Sets.has(requestedUids, one)))
+      : requestedUids
   if (sees) yield* store.change(selected.folder, uids, { seen: true })
   const showsFlags = names("FLAGS")
   let unknownEncoding = false

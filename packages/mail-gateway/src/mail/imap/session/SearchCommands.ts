@@ -37,7 +37,7 @@ type Changes = ReadonlyMap<number, number>
 const highest = (changes: Changes, uids: ReadonlyArray<number>): number =>
   uids.reduce((most, uid) => Math.max(most, changes.get(uid) ?? 0), 0)
 
-/** Writes ESEARCH (RFC 4731 section 3.1) and sets the meaning of `$`. */
+/** Writes ESEARCH (RFC 4731 section 3.1) for messages in the order of the result, and sets the meaning of `$`. */
 const writeEsearch = (
   conversation: Conversation,
   selected: Selected,
@@ -48,33 +48,21 @@ const writeEsearch = (
   changes: Changes | undefined,
 ) => {
   const numbers = uid ? uids : selected.view.numbersOf(uids)
-  const ascending = [...uids].sort((a, b) => a - b)
   const edges = !returns.has("ALL") && !returns.has("COUNT") && (returns.has("MIN") || returns.has("MAX"))
-  /** The messages of the result: only the lowest and highest if nothing else is requested. */
+  /** The messages of the result: only the first and last if nothing else is requested. */
   const result = edges
-    ? [...(returns.has("MIN") ? ascending.slice(0, 1) : []), ...(returns.has("MAX") ? ascending.slice(-1) : [])]
-    : ascending
-  if (returns.has("SAVE")) selected.saved = Sets.of(new Set(result))
+    ? [...(returns.has("MIN") ? uids.slice(0, 1) : []), ...(returns.has("MAX") ? uids.slice(-1) : [])]
+    : uids
+  if (returns.has("SAVE")) selected.saved = Sets.of(new Set([...result].sort((a, b) => a - b)))
   const parts: Array<string> = []
-  const [least, most] = edge(numbers)
-  if (returns.has("MIN") && numbers.length > 0) parts.push(`MIN ${least}`)
-  if (returns.has("MAX") && numbers.length > 0) parts.push(`MAX ${most}`)
+  // The lowest and highest in the order of the result (RFC 5267 section 3.1).
+  if (returns.has("MIN") && numbers.length > 0) parts.push(`MIN ${numbers[0]}`)
+  if (returns.has("MAX") && numbers.length > 0) parts.push(`MAX ${numbers.at(-1)}`)
   if (returns.has("COUNT")) parts.push(`COUNT ${numbers.length}`)
   if (returns.has("ALL") && numbers.length > 0) parts.push(`ALL ${Sets.writeInOrder(numbers)}`)
   if (returns.size === 1 && returns.has("SAVE")) return
   if (changes !== undefined && numbers.length > 0) parts.push(`MODSEQ ${highest(changes, result)}`)
   conversation.write(`* ESEARCH (TAG "${tag}")${uid ? " UID" : ""}${parts.map((part) => ` ${part}`).join("")}\r\n`)
-}
-
-/** Returns the lowest and highest number. Math.min cannot take that many arguments. */
-const edge = (numbers: ReadonlyArray<number>): readonly [number, number] => {
-  let least = Infinity
-  let most = -Infinity
-  for (const number of numbers) {
-    if (number < least) least = number
-    if (number > most) most = number
-  }
-  return [least, most]
 }
 
 export const search = Effect.fnUntraced(function* (
