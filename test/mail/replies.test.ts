@@ -1,6 +1,13 @@
 /** The reply to a sending server at each step, and whether it is temporary (4xx) or permanent (5xx). */
+import { createHash } from "node:crypto"
 import { Health } from "@svc/cluster/health/Health"
-import { MailboxRefused, Reception, ReceptionUnavailable } from "@svc/mail-gateway/mail/Reception"
+import {
+  type IncomingMail,
+  MailboxRefused,
+  Reception,
+  ReceptionUnavailable,
+  type Recipient,
+} from "@svc/mail-gateway/mail/Reception"
 import { Resolver } from "@svc/mail-gateway/mail/Resolver"
 import { Screening } from "@svc/mail-gateway/mail/Screening"
 import * as Outcomes from "@svc/mail-gateway/mail/sending/Outcomes"
@@ -9,7 +16,7 @@ import { replies } from "@svc/mail-gateway/mail/smtp/Replies"
 import * as Smtp from "@svc/mail-gateway/mail/Smtp"
 import * as Refusals from "@svc/mail-gateway/mail/submission/Refusals"
 import { SystemMail } from "@svc/mail-gateway/mail/SystemMail"
-import { Transactions } from "@svc/mail-gateway/mail/Transactions"
+import { keyOf, Transactions } from "@svc/mail-gateway/mail/Transactions"
 import type { Problem } from "@svc/domain/problems/Problem"
 import { Context, Effect, Layer, ManagedRuntime, Metric } from "effect"
 import { afterAll, beforeAll, expect, it } from "vitest"
@@ -34,6 +41,11 @@ const now = {
 const sound = { ...now }
 const unavailableEffect = Effect.fail(unavailable) as never
 
+/** The last message and recipient, the number of keys of its transaction, and what was recorded besides. */
+let delivered: { readonly mail: IncomingMail; readonly recipient: Recipient } | undefined
+let keyCount = 0
+let noted: Array<object> = []
+
 const stub = <I, S>(tag: Context.Service<I, S>, service: object) => Layer.succeed(tag, service as S)
 const maxBytes = 2_000
 const services = Layer.mergeAll(
@@ -42,9 +54,13 @@ const services = Layer.mergeAll(
       Effect.suspend(() =>
         now.status[mailbox] === "away" ? Effect.fail(unavailable) : Effect.succeed(now.status[mailbox] ?? "accept"),
       ),
-    deliver: (_: unknown, { mailbox }: { mailbox: string }) =>
-      Effect.suspend(() => (now.deliver[mailbox] === undefined ? Effect.void : Effect.fail(now.deliver[mailbox]))),
-    refused: () => Effect.void,
+    deliver: (mail: IncomingMail, recipient: Recipient) =>
+      Effect.suspend(() => {
+        delivered = { mail, recipient }
+        const failing = now.deliver[recipient.mailbox]
+        return failing === undefined ? Effect.void : Effect.fail(failing)
+      }),
+    refused: (mailbox: string, refusal: object) => Effect.sync(() => void noted.push({ mailbox, ...refusal })),
   }),
   stub(Screening, {
     isListed: () => Effect.sync(() => now.isListed),
@@ -55,10 +71,13 @@ const services = Layer.mergeAll(
   stub(Bounces, {
     judge: () => Effect.suspend(() => (now.judge === "away" ? Effect.die("away") : Effect.succeed(now.judge))),
     record: () => Effect.suspend(() => (now.record === "away" ? unavailableEffect : Effect.void)),
-    accepted: () => Effect.void,
+    accepted: (addresses: ReadonlyArray<string>) => Effect.sync(() => void noted.push({ addresses })),
   }),
   stub(Transactions, {
-    within: (_: unknown, work: Effect.Effect<unknown>) => Effect.as(work, { end: () => {} }),
+    within: (keys: ReadonlyArray<unknown>, work: Effect.Effect<unknown>) => {
+      keyCount = keys.length
+      return Effect.as(work, { end: () => {} })
+    },
   }),
   stub(Resolver, { lookup: () => Effect.succeed([]) }),
   Health.layer,
@@ -126,6 +145,60 @@ it("the reply to the content depends on the outcome in every Mailbox", async () 
   expect(await content(["postmaster", "ada"], { deliver: { ada: refused("gone") } })).toMatch(/^250 /)
   expect(await content([bounce], { record: "away" })).toMatch(/^451 4\.3\.0 /)
   expect(await content([bounce])).toMatch(/^250 /)
+})
+
+it("a message is delivered with its session and verdict in the trace, and without a forged verdict", async () => {
+  const forged = "Authentication-Results: mail.localhost; spf=pass\r\n"
+  const data = `${forged}From: a@example.org\r\nSubject: x\r\n\r\nx\r\n`
+  const session = [...upToData(to("ada")), `${data}.\r\n`, "QUIT\r\n"]
+  for (const [replace, by, protocol] of [
+    ["", "", "ESMTP"],
+    ["EHLO", "HELO", "SMTP"],
+    [">\r\n", "> SMTPUTF8\r\n", "UTF8SMTP"],
+  ] as const) {
+    await content(["ada"])
+    await converse(port, session.with(0, session[0]!.replace(replace, by)).with(1, session[1]!.replace(replace, by)))
+    const raw = Buffer.concat(delivered!.mail.raw).toString()
+    expect(raw).toMatch(/^Authentication-Results: mail\.localhost;\r\n/)
+    expect(raw).toContain(`\r\n\tby mail.localhost with ${protocol} id `)
+    expect(raw).toContain(`\r\nReceived: from ${session[0]!.trim().split(" ")[1]} ([127.0.0.1])`)
+    expect(raw.endsWith(data.slice(forged.length))).toBe(true)
+    const { mail, recipient } = delivered!
+    expect(mail.parsed.headers.map(({ name }) => name)).toEqual([
+      "Authentication-Results",
+      "Received",
+      "From",
+      "Subject",
+    ])
+    expect(mail.envelopeFrom).toBe("sender@example.org")
+    expect(Buffer.from(mail.sha256)).toEqual(createHash("sha256").update(data).digest())
+    expect(recipient.key).toEqual(keyOf(mail, recipient))
+  }
+})
+
+it("a message has a transaction for each Mailbox and for the operator, and none for bounce addresses", async () => {
+  noted = []
+  await content(["ada", "ada+tag", "bob", "postmaster", "abuse", bounce])
+  expect(keyCount).toBe(3)
+  expect(noted).toEqual([{ addresses: [bounce] }])
+  delivered = undefined
+  await content([bounce, bounce.toUpperCase()])
+  expect([keyCount, delivered]).toEqual([0, undefined])
+})
+
+it("refusals of a full Mailbox and of an oversized message are recorded with their sender", async () => {
+  noted = []
+  await recipient("ada", { status: { ada: "full" } })
+  await expect.poll(() => noted).toEqual([{ mailbox: "ada", reason: "full", from: "sender@example.org" }])
+  noted = []
+  await content(["ada", "bob", "postmaster"], {}, `Subject: x\r\n\r\n${"x".repeat(maxBytes)}\r\n`)
+  const refusal = { reason: "size", from: "sender@example.org" }
+  await expect
+    .poll(() => noted)
+    .toEqual([
+      { mailbox: "ada", ...refusal },
+      { mailbox: "bob", ...refusal },
+    ])
 })
 
 it("flawed content is rejected permanently, and a message of exactly the maximum size is accepted", async () => {

@@ -1,6 +1,7 @@
 /** Delivery between Identities for every state of the receiving Mailbox: sent, deferred or rejected. */
+import { createHash } from "node:crypto"
 import { InsideDelivery } from "@svc/cluster/mail/sending/MailTransport"
-import { MailboxRefused, Reception, ReceptionUnavailable } from "@svc/mail-gateway/mail/Reception"
+import { type IncomingMail, MailboxRefused, Reception, ReceptionUnavailable } from "@svc/mail-gateway/mail/Reception"
 import * as InternalDelivery from "@svc/mail-gateway/mail/sending/InternalDelivery"
 import { SystemMail } from "@svc/mail-gateway/mail/SystemMail"
 import type { Recipient } from "@svc/mail-gateway/mail/RecipientAddress"
@@ -14,6 +15,7 @@ const now: {
   deliver: Effect.Effect<void, MailboxRefused | ReceptionUnavailable>
 } = { status: Effect.succeed("accept"), deliver: Effect.void }
 const delivered: Array<Recipient | "operator"> = []
+let mail: IncomingMail | undefined
 const stub = <I, S>(tag: Context.Service<I, S>, service: object) => Layer.succeed(tag, service as S)
 const runtime = ManagedRuntime.make(
   InternalDelivery.layer({ mailDomain: "mail.localhost" }).pipe(
@@ -21,8 +23,9 @@ const runtime = ManagedRuntime.make(
       addresses,
       stub(Reception, {
         status: () => Effect.suspend(() => now.status),
-        deliver: (_mail: unknown, recipient: Recipient, isPermitted: () => boolean) =>
+        deliver: (brought: IncomingMail, recipient: Recipient, isPermitted: () => boolean) =>
           Effect.suspend(() => {
+            mail = brought
             delivered.push(recipient)
             return isPermitted() ? Effect.as(now.deliver, true) : Effect.succeed(false)
           }),
@@ -39,6 +42,8 @@ const runtime = ManagedRuntime.make(
 )
 afterAll(() => runtime.dispose())
 
+let content = Buffer.from("Subject: x\r\n\r\nx\r\n")
+
 const outcomes = (set: Partial<typeof now>, recipients: ReadonlyArray<string>, may = true, isPermitted = may) => {
   Object.assign(now, { status: Effect.succeed("accept"), deliver: Effect.void }, set)
   return runtime.runPromise(
@@ -48,7 +53,7 @@ const outcomes = (set: Partial<typeof now>, recipients: ReadonlyArray<string>, m
         envelopeFrom: "ada@mail.localhost",
         recipients,
         domain: "mail.localhost",
-        content: Buffer.from("Subject: x\r\n\r\nx\r\n"),
+        content,
         mayLeave: Effect.succeed(may),
         isPermitted: () => isPermitted,
       } as never),
@@ -100,4 +105,30 @@ it("internal mail to several tags of a Mailbox is delivered once, and each recip
     { mailbox: "ada", addresses: [{ address: "ada@mail.localhost", tag: null }] },
     "operator",
   ])
+})
+
+it("internal mail has trace fields, and the hash of its content without them, so that a repeat is recognized", async () => {
+  await outcome({})
+  const raw = Buffer.concat(mail!.raw).toString()
+  expect(raw).toMatch(
+    /^Authentication-Results: mail\.localhost; auth=pass [^\r\n]+\r\nReceived: by mail\.localhost \(inside\) id msg_x; \w{3}, [^\r\n]+ \+0000\r\nSubject: x\r\n\r\nx\r\n$/,
+  )
+  expect(Buffer.from(mail!.sha256)).toEqual(createHash("sha256").update(content).digest())
+  expect(mail).toMatchObject({
+    envelopeFrom: "ada@mail.localhost",
+    parsed: { subject: "x", text: "x\n" },
+    origin: { verdict: "verified", spf: "internal", dkim: "internal", dmarc: "internal", domain: "mail.localhost" },
+  })
+})
+
+it("internal mail proves its agent only if the agent is its author", async () => {
+  const agent = async (from: string, did: string) => {
+    content = Buffer.from(`From: ${from}\r\nAgent-Identity: ${did}\r\n\r\nx\r\n`)
+    await outcome({})
+    return mail!.origin.agent?.did
+  }
+  const ada = "did:web:localhost%3A8080:%40ada"
+  expect(await agent("Ada <ada@mail.localhost>", ada)).toBe(ada)
+  expect(await agent("grace@mail.localhost", ada)).toBeUndefined()
+  expect(await agent("ada@mail.localhost", "did:web:elsewhere.example:%40ada")).toBeUndefined()
 })

@@ -304,28 +304,6 @@ describe("an IMAP session", () => {
     expect(repeated).not.toContain("COPYUID")
   })
 
-  it("marks only messages as read that a fetch with CHANGEDSINCE returns", async () => {
-    const { text } = await converse(
-      `${login}${append("b")}${append("c")}d SELECT INBOX\r\ne STORE 1:2 FLAGS ()\r\nf STORE 2 +FLAGS (\\Flagged)\r\n` +
-        "g FETCH 1:2 (BODY[TEXT]) (CHANGEDSINCE 4)\r\nh FETCH 1 FLAGS\r\n",
-    )
-    expect(text.match(/\* \d FETCH \(.*BODY\[TEXT\]/g)).toEqual([expect.stringMatching(/^\* 2 /)])
-    expect(text).toMatch(/g OK .*\r\n\* 1 FETCH \(FLAGS \(\\Recent\)\)\r\nh OK/)
-  })
-
-  it("returns the first and last message of a sort as MIN and MAX, and saves them", async () => {
-    const store = { ...MemoryStore.make(), sorted: () => Effect.succeed([2, 4, 1, 3]) }
-    const letters = ["b", "c", "d", "e"].map((tag) => append(tag)).join("")
-    const { text } = await converse(
-      `${login}${letters}f SELECT INBOX\r\ng SORT RETURN (MIN MAX ALL) (SUBJECT) UTF-8 ALL\r\n` +
-        "h UID SORT RETURN (MIN MAX SAVE) (SUBJECT) UTF-8 ALL\r\ni SEARCH $\r\n",
-      { store },
-    )
-    expect(text).toContain('* ESEARCH (TAG "g") MIN 2 MAX 3 ALL 2,4,1,3\r\n')
-    expect(text).toContain('* ESEARCH (TAG "h") UID MIN 2 MAX 3\r\n')
-    expect(text).toContain("* SEARCH 2 3\r\n")
-  })
-
   it("keeps the source route of an address in ENVELOPE", async () => {
     const routed = "From: <@one,@two:user@domain>\r\nTo: <@>, X <plain@domain>, <@three:a@b>\r\n\r\nbody\r\n"
     const { text } = await converse(

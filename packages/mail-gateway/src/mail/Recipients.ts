@@ -69,7 +69,7 @@ export const make = Effect.fnUntraced(function* (settings: { readonly mailDomain
     if (status === "unknown") return yield* unknown(session)
     if (status === "not_yet") return yield* Effect.fail(replies.notYet)
     if (status === "full") {
-      yield* Effect.forkDetach(reception.refused(recipient.mailbox, { reason: "full", from: "" }))
+      yield* Effect.forkDetach(reception.refused(recipient.mailbox, { reason: "full", from: senderOf(session) }))
       return yield* Effect.fail(replies.full)
     }
     const tooNew = screening.isTooNew(session.remoteAddress, senderOf(session), to.address)

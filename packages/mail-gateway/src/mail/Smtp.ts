@@ -145,14 +145,17 @@ const listen = Effect.fnUntraced(function* (settings: SmtpSettings) {
     return transactions.within(keys, accept(session, received, recipients), replies.later)
   }
 
-  const tellOversized = (session: SMTPServerSession) =>
-    Effect.forEach(
+  const tellOversized = (session: SMTPServerSession) => {
+    // Read before the reply, after which the library discards the envelope.
+    const from = senderOf(session)
+    return Effect.forEach(
       recipientsOf(session),
-      ({ mailbox }) => reception.refused(mailbox, { reason: "size", from: senderOf(session) }),
+      ({ mailbox }) => reception.refused(mailbox, { reason: "size", from }),
       {
         discard: true,
       },
     )
+  }
 
   const onData = (
     stream: SMTPServerDataStream,

@@ -27,8 +27,7 @@ const headerBytes = 1024 * 1024
 
 type SectionItem = Extract<FetchItem, { readonly _tag: "Section" }>
 
-const isWhole = ({ section, decoded }: SectionItem) =>
-  section.part.length === 0 && section.what === "all" && decoded === undefined
+const isWhole = ({ section }: SectionItem) => section.part.length === 0 && section.what === "all"
 
 /** Items that need more than the flags of a message. */
 const detailed = new Set(["ENVELOPE", "BODY", "BODYSTRUCTURE", "PREVIEW"])
@@ -56,7 +55,7 @@ export const fetch = Effect.fnUntraced(function* (
   }
   if (changedSince !== undefined || names("MODSEQ")) {
     conversation.wantsChanges()
-    if (changedSince !== undefined) add("MODSEQ")
+    add("MODSEQ")
   }
   if (uid) add("UID")
   if (changedSince === undefined && items.every((item) => item._tag === "Known" && item.name === "UID")) {
@@ -70,7 +69,8 @@ export const fetch = Effect.fnUntraced(function* (
   if (vanished && changes !== undefined) {
     const range =
       messages === "saved" ? selected.saved : Sets.resolve(messages, Math.max(selected.view.last, selected.uidNext - 1))
-    const reported = changes.vanished.filter((one) => Sets.has(range, one) && !selected.view.isGhost(one))
+    // A message of the view is reported without EARLIER, since its number is removed (RFC 7162 section 3.2.10).
+    const reported = changes.vanished.filter((one) => Sets.has(range, one) && selected.view.numberOf(one) === 0)
     if (reported.length > 0) conversation.write(`* VANISHED (EARLIER) ${Sets.write(Sets.of(reported))}\r\n`)
   }
   // Only messages that are returned become seen, and that changes them.

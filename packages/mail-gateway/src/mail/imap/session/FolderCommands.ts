@@ -108,8 +108,7 @@ export const lsub = Effect.fnUntraced(function* (
     if (matches(name)) shown.set(name, true)
     // RFC 3501 section 6.3.9: `%` shows an ancestor that is not subscribed itself.
     else
-      for (const parent of MailboxName.parents(name))
-        if (matches(parent) && !shown.has(parent)) shown.set(parent, all.subscribed.has(parent))
+      for (const parent of MailboxName.parents(name)) if (matches(parent)) shown.set(parent, all.subscribed.has(parent))
   }
   for (const name of ordered(shown.keys())) {
     const selectable = shown.get(name) === true && existing.has(name)

@@ -1,0 +1,149 @@
+/** What commands return and change, in sessions of a Mailbox in memory. */
+import { Effect } from "effect"
+import { describe, expect, it } from "vitest"
+import * as MemoryStore from "./MemoryStore.ts"
+import { append, login, open, type Options } from "./Sessions.ts"
+
+/** Sends the commands of one session, and returns what it said to those after the first. */
+const said = async (commands: ReadonlyArray<string>, options?: Options) => {
+  const session = await open(options)
+  await session.feed(Buffer.from(login))
+  session.forget()
+  await session.feed(Buffer.from(commands.map((command) => command.replace(/\r?\n?$/, "\r\n")).join("")))
+  return session.said()
+}
+const letters = ["a", "b", "c", "d"].map((tag) => append(tag))
+
+describe("FETCH", () => {
+  it("marks only messages as read that it returns with CHANGEDSINCE", async () => {
+    const text = await said([
+      ...letters.slice(0, 2),
+      "d SELECT INBOX",
+      "e STORE 1:2 FLAGS ()",
+      "f STORE 2 +FLAGS (\\Flagged)",
+      "g FETCH 1:2 (BODY[TEXT]) (CHANGEDSINCE 4)",
+      "h FETCH 1 FLAGS",
+    ])
+    expect(text.match(/\* \d FETCH \(.*BODY\[TEXT\]/g)).toEqual([expect.stringMatching(/^\* 2 /)])
+    expect(text).toMatch(/g OK .*\r\n\* 1 FETCH \(FLAGS \(\\Recent\)\)\r\nh OK/)
+  })
+
+  it("returns an item once that is requested and implied, and content without NUL as a plain literal", async () => {
+    const text = await said([
+      letters[0]!,
+      "b SELECT INBOX",
+      "c UID FETCH 1 (UID MODSEQ RFC822.SIZE) (CHANGEDSINCE 1)",
+      "d FETCH 1 (BINARY.PEEK[1])",
+      "e FETCH 1 (BINARY.SIZE[] BINARY.PEEK[])",
+    ])
+    expect(text).toMatch(/\* 1 FETCH \(UID 1 MODSEQ \(2\) RFC822\.SIZE \d+\)\r\nc OK/)
+    expect(text).toContain("* 1 FETCH (BINARY[1] {4}\r\ntext)\r\nd OK")
+    const [, size, length] = /\(BINARY\.SIZE\[\] (\d+) BINARY\[\] \{(\d+)\}\r\n/.exec(text)!
+    expect(size).toBe(length)
+  })
+
+  it("reports removed messages of its range with VANISHED, without those that the session still knows", async () => {
+    const store = MemoryStore.make()
+    const setUp = [...letters, "e SELECT INBOX", "f STORE 1,3 +FLAGS (\\Deleted)", "g EXPUNGE"]
+    await said(setUp, { store })
+    const session = await open({ store })
+    await session.feed(Buffer.from(`${login}a ENABLE QRESYNC\r\nb SELECT INBOX\r\n`))
+    const other = await open({ store })
+    await other.feed(Buffer.from(`${login}a SELECT INBOX\r\nb STORE 2 +FLAGS (\\Deleted)\r\nc EXPUNGE\r\n`))
+    session.forget()
+    const vanished = async (set: string) => {
+      await session.feed(Buffer.from(`d UID FETCH ${set} FLAGS (CHANGEDSINCE 1 VANISHED)\r\n`))
+      const lines = session.said().split("\r\n")
+      session.forget()
+      return lines.filter((line) => line.includes("(EARLIER)"))
+    }
+    expect(await vanished("1:4")).toEqual(["* VANISHED (EARLIER) 1,3"])
+    expect(await vanished("2:3")).toEqual(["* VANISHED (EARLIER) 3"])
+    expect(await vanished("2")).toEqual([])
+  })
+
+  it("says that a message is removed that it returns by its number", async () => {
+    const store = MemoryStore.make()
+    const session = await open({ store })
+    await session.feed(Buffer.from(`${login}${letters.join("")}e SELECT INBOX\r\n`))
+    await said(["a SELECT INBOX", "b STORE 2 +FLAGS (\\Deleted)", "c EXPUNGE"], { store })
+    await session.feed(Buffer.from("f FETCH 2 RFC822.SIZE\r\ng FETCH 1:2 UID\r\nh FETCH 3 UID\r\n"))
+    expect(session.said()).toMatch(/\* 2 FETCH \(UID 2\)\r\ng OK \[EXPUNGEISSUED\] [^]*\r\nh OK FETCH/)
+  })
+})
+
+describe("SORT and SEARCH", () => {
+  it("return the first and last message of a sort as MIN and MAX, and save them", async () => {
+    const store = { ...MemoryStore.make(), sorted: () => Effect.succeed([2, 4, 1, 3]) }
+    const text = await said(
+      [
+        ...letters,
+        "f SELECT INBOX",
+        "g SORT RETURN (MIN MAX ALL) (SUBJECT) UTF-8 ALL",
+        "h UID SORT RETURN (MIN MAX SAVE) (SUBJECT) UTF-8 ALL",
+        "i SEARCH $",
+      ],
+      { store },
+    )
+    expect(text).toContain('* ESEARCH (TAG "g") MIN 2 MAX 3 ALL 2,4,1,3\r\n')
+    expect(text).toContain('* ESEARCH (TAG "h") UID MIN 2 MAX 3\r\n')
+    expect(text).toContain("* SEARCH 2 3\r\n")
+  })
+
+  it("keep the saved result if a search fails that saves nothing, and lose it otherwise", async () => {
+    const text = await said([
+      ...letters,
+      "f SELECT INBOX",
+      "g SEARCH RETURN (SAVE) 2:3",
+      "h SEARCH CHARSET KOI8-R ALL",
+      "i SEARCH $",
+      "j SEARCH RETURN (SAVE) CHARSET KOI8-R ALL",
+      "k SEARCH $",
+    ])
+    expect(text).toMatch(/h NO \[BADCHARSET .*\r\n\* SEARCH 2 3\r\ni OK [^]*j NO .*\r\n\* SEARCH\r\nk OK/)
+  })
+})
+
+describe("SELECT", () => {
+  it("reports nothing as vanished if nothing is gone since the client's MODSEQ", async () => {
+    const text = await said([...letters, "e ENABLE QRESYNC", "f SELECT INBOX (QRESYNC (1 4))"])
+    expect(text).not.toContain("VANISHED")
+    expect(text).toMatch(/\* 4 FETCH \(UID 4 FLAGS \(.*\) MODSEQ \(5\)\)\r\nf OK/)
+  })
+})
+
+describe("commands on folders", () => {
+  it("list a folder with children as a folder, and no ancestors that do not match", async () => {
+    const text = await said([
+      "a CREATE x",
+      "b CREATE x/y/z",
+      'c LIST "" x*',
+      "d SUBSCRIBE x/y/z",
+      'e LSUB "" x/%',
+      'f LSUB "" %',
+    ])
+    expect(text).toContain(
+      '* LIST (\\HasChildren) "/" x\r\n* LIST (\\NonExistent \\Noselect \\HasChildren) "/" x/y\r\n',
+    )
+    expect(text).toContain('d OK SUBSCRIBE completed.\r\n* LSUB (\\Noselect) "/" x/y\r\ne OK')
+    expect(text).toContain('* LSUB (\\Noselect) "/" x\r\nf OK')
+  })
+
+  it("refuse an unknown special use, and close a selected folder that is deleted", async () => {
+    const text = await said([
+      "a CREATE x (USE (constructor))",
+      "b CREATE x (USE (\\Junk \\Trash))",
+      "c CREATE x",
+      "d SELECT x",
+      "e DELETE Sent",
+      "f CHECK",
+      "g FETCH 1:* FLAGS",
+      "h DELETE x",
+      "i FETCH 1:* FLAGS",
+    ])
+    expect(text).toMatch(/a (?:NO \[USEATTR\]|BAD)/)
+    expect(text).toContain("b NO [USEATTR]")
+    expect(text).toMatch(/g BAD No message /)
+    expect(text).toMatch(/i BAD (?!No message )/)
+  })
+})
