@@ -100,6 +100,8 @@ describe("AI disclosure", () => {
     })
     const stale = await at("PUT", "/ai-disclosure", owner.session, { text: "x" }, { "if-match": '"v1"' })
     expect(stale.status).toBe(412)
+    const other = await at("DELETE", "/ai-disclosure", owner.session, undefined, { "if-match": '"v1"' })
+    expect([other.status, other.body.code]).toEqual([412, "precondition_failed"])
     expect((await at("DELETE", "/ai-disclosure")).status).toBe(204)
     expect((await at("GET", "/ai-disclosure")).body).toMatchObject({ overridden: false, text: first.body.text })
   })

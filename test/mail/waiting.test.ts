@@ -2,6 +2,7 @@
 import type { IdentityId } from "@svc/domain/IdentityRef"
 import { expect, layer } from "@effect/vitest"
 import { Addresses } from "@svc/domain/Addresses"
+import { networksOf } from "@svc/domain/account/Networks"
 import { unlimited, scopesOf } from "@svc/domain/account/Scope"
 import { RequestContext, makeRequestContext } from "@svc/api/RequestContext"
 import { ShutdownSignal } from "@svc/api/ShutdownSignal"
@@ -42,6 +43,8 @@ interface World {
   /** The parameters of the last query. */
   asked: MessageFilter | undefined
   mail: Array<MessageSummary>
+  /** The newest message before the wait. */
+  newest: string | undefined
   revoked: boolean
   /** The current state of the credential. */
   caller: CallerOfRequest
@@ -56,6 +59,7 @@ const world = Layer.sync(Turned, () => ({
   looks: 0,
   asked: undefined,
   mail: [],
+  newest: undefined,
   revoked: false,
   caller,
   ways: [],
@@ -82,7 +86,7 @@ const services = Layer.mergeAll(
     Effect.map(Turned, (turned) =>
       Layer.merge(
         Layer.mock(MessageQueries, {
-          newest: () => Effect.succeed(undefined),
+          newest: () => Effect.succeed(turned.newest),
           list: (_, filterOf) =>
             Effect.sync(() => {
               turned.looks++
@@ -193,7 +197,26 @@ layer(Layer.empty)("A wait", (it) => {
       expect(yield* outcome(granted)).toEqual({ code: "mail", ways: ["mcp"] })
       expect(yield* outcome({ ...granted, identities: [other] })).toMatchObject({ code: "identity_not_granted" })
       expect(yield* outcome({ ...granted, scopes: scopesOf("card:read") })).toMatchObject({ code: "scope_missing" })
+      for (const [networks, code] of [
+        ["192.0.2.0/24", "mail"],
+        ["198.51.100.0/24", "network_refused"],
+      ] as const)
+        expect(yield* outcome({ ...granted, networks: networksOf(networks) })).toMatchObject({ code })
     }),
+  )
+
+  it.effect("begins after the newest message, and says where the next one continues", () =>
+    Effect.gen(function* () {
+      const turned = yield* Turned
+      turned.newest = "msg_5"
+      const quiet = yield* calling({ limit: 10, offset: 0 })
+      yield* TestClock.adjust("10 seconds")
+      expect([(yield* Fiber.join(quiet.fiber)).after, turned.asked?.after]).toEqual(["msg_5", "msg_5"])
+      const { fiber } = yield* calling({ limit: 10, offset: 0 })
+      turned.mail = ["msg_9", "msg_7"].map((id) => ({ ...message, id }) as MessageSummary)
+      turned.subscribers.wake(identity)
+      expect((yield* Fiber.join(fiber)).after).toBe("msg_9")
+    }).pipe(Effect.provide(Layer.fresh(services))),
   )
 
   it.effect("ends immediately when the process shuts down", () =>
