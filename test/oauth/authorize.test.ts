@@ -70,19 +70,30 @@ describe("The page on which an app is connected", () => {
     expect([wrong.status, wrong.html.includes(unknown), calls]).toEqual([400, true, ["limit", "client"]])
     const right = await fetched(`/auth/authorize?${query}`, { client, keep: kept }, anonymous)
     expect([right.status, right.html.includes('name="email"'), calls]).toEqual([200, true, ["limit", "client", "keep"]])
-    expect(right.headers.get("set-cookie")).toContain(`__Host-svc_authorize=${id}.`)
+    expect(right.headers.get("set-cookie")).toMatch(
+      new RegExp(`^__Host-svc_authorize=${id}\\.x{32}; Max-Age=900; Path=/; HttpOnly; Secure; SameSite=Lax$`),
+    )
     const resumed = await fetched(`/auth/authorize?continue=${id}`, {}, anonymous)
     expect([resumed.html.includes(`value="${id}"`), calls]).toEqual([true, ["limit"]])
     const other = await fetched(`/auth/authorize?continue=${id}&as=other`, { claim: request, client, keep: kept })
     expect([other.html.includes('name="email"'), calls]).toEqual([true, ["limit", "claim", "client", "keep"]])
   })
 
-  const decide = (form: object, set: Readonly<Record<string, Outcome>>, headers: Record<string, string> = {}) =>
+  const decide = (
+    form: object,
+    set: Readonly<Record<string, Outcome>>,
+    headers: Record<string, string | undefined> = {},
+  ) =>
     fetched("/auth/authorize", set, { form: { request: id, seal: `seal:c/${id}`, decision: "deny", ...form }, headers })
 
   it("accepts a decision only from its own page, in the session that it was shown to", async () => {
-    for (const headers of [{ cookie: "" }, { origin: "https://evil.example" }]) {
-      const found = await decide({}, {}, headers as Record<string, string>)
+    for (const headers of [
+      { cookie: "" },
+      { origin: "https://evil.example" },
+      { origin: undefined },
+      { "sec-fetch-site": "same-site" },
+    ]) {
+      const found = await decide({}, {}, headers)
       expect([found.status, found.html.includes(expired), calls]).toEqual([403, true, []])
     }
     for (const [form, done] of [

@@ -1,4 +1,5 @@
 /** The pages around sign-in without a store: each test gives the outcomes of the services behind them. */
+import * as Leave from "@svc/api/console/Leave"
 import * as MailBody from "@svc/api/console/MailBody"
 import * as Authorize from "@svc/api/oauth/Authorize"
 import * as DevicePage from "@svc/api/pages/DevicePage"
@@ -86,7 +87,7 @@ const services = Layer.mergeAll(
     unstamp: (_: string, text: string) => text.replace(/^seal:/, ""),
   } as never),
   Layer.succeed(CredentialLookup, {
-    resolve: () => Effect.succeed(holder),
+    resolve: () => Effect.suspend(() => (outcomes["caller"] ?? Effect.succeed(holder)) as Effect.Effect<never>),
     resolveNaming: () => outcome("credential"),
   } as never),
 )
@@ -96,6 +97,7 @@ const pages = Layer.mergeAll(
   DevicePage.layer,
   ProfilePage.layer,
   MailBody.layer,
+  Leave.layer,
   Authorize.layer,
 )
 const { handler, dispose } = HttpRouter.toWebHandler(pages.pipe(Layer.provide(services)) as never, {
@@ -110,7 +112,7 @@ export const fetched = async (
   {
     form,
     headers = {},
-  }: { readonly form?: Readonly<Record<string, string>>; readonly headers?: Record<string, string> } = {},
+  }: { readonly form?: Readonly<Record<string, string>>; readonly headers?: Record<string, string | undefined> } = {},
 ) => {
   for (const name of Object.keys(outcomes)) delete outcomes[name]
   const limit = { limit: { quota: 5, windowSeconds: 60 }, remaining: 4, resetSeconds: 60 }
@@ -118,7 +120,11 @@ export const fetched = async (
   calls.length = 0
   const response: Response = await (handler as (request: Request, context: unknown) => Promise<Response>)(
     new Request(`https://id.example${path}`, {
-      headers: { origin: "https://id.example", cookie: "__Host-svc_session=t", ...headers },
+      headers: Object.entries({
+        origin: "https://id.example",
+        cookie: "__Host-svc_session=t",
+        ...headers,
+      }).flatMap(([name, value]) => (value === undefined ? [] : [[name, value] as [string, string]])),
       ...(form === undefined ? {} : { method: "POST", body: new URLSearchParams(form) }),
     }),
     context,

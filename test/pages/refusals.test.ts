@@ -86,11 +86,37 @@ describe("The page of a device login", () => {
   })
 
   it("tells an unknown code from a store that is unavailable", async () => {
-    const shown = (view: Outcome) => fetched("/auth/device?user_code=BBBB-CCCC", { view })
-    const lost = await shown(unavailable)
+    const looked = (view: Outcome) => fetched("/auth/device?user_code=BBBB-CCCC", { view })
+    const lost = await looked(unavailable)
     expect([lost.status, lost.html.includes("Temporarily unavailable")]).toEqual([503, true])
-    const missing = await shown(refusal(Problem.NotFound))
+    const missing = await looked(refusal(Problem.NotFound))
     expect([missing.status, missing.html.includes("No device is waiting with this code")]).toEqual([404, true])
+  })
+
+  const device = { user_code: "BBBB-CCCC", name: "laptop", status: "pending" }
+  const shown = (view: object, caller: object = {}) =>
+    fetched("/auth/device?user_code=BBBB-CCCC", {
+      view: Effect.succeed({ ...device, ...view }),
+      caller: Effect.succeed({ ...holder, ...caller }),
+    })
+  const daysOf = (html: string) => [...html.matchAll(/<option value="(\d*)"/g)].map(([, days]) => days)
+
+  it("offers less than what the device asks for, in the language of the account", async () => {
+    const german = { org: { ...holder.org, language: "de" } }
+    const some = await shown({ client: null, scopes: ["mail:read", "card:read"], expires_in_days: 30 }, german)
+    expect(some.html).toContain('<html lang="de"')
+    expect(some.html).toContain("nicht angegeben")
+    for (const scope of ["mail:read", "card:read"]) expect(some.html).toContain(`value="${scope}" checked`)
+    expect(daysOf(some.html)).toEqual(["30", "7", "1"])
+    const all = await shown({ client: "svc", scopes: ["*"], expires_in_days: null })
+    expect(all.html).toContain("<dd>svc</dd>")
+    expect(all.html).toContain('<option value="*" selected>')
+    expect(daysOf(all.html)).toEqual(["", "365", "90", "30", "7", "1"])
+  })
+
+  it("takes no key for a session", async () => {
+    const { html } = await shown({}, { kind: "admin_key" })
+    expect([html.includes('name="email"'), calls]).toEqual([true, []])
   })
 
   it("creates no key without its audit record", async () => {
@@ -150,5 +176,21 @@ describe("The body of a shown message", () => {
       const found = await fetched("/console/mail/ada/msg_1/body", {}, { headers: headers as Record<string, string> })
       expect([found.status, calls]).toEqual([403, []])
     }
+  })
+})
+
+describe("The page between a link in a mail and its destination", () => {
+  const foreign = "letters from other alphabets"
+  const plain = "The connection is not encrypted."
+  it.each([
+    ["https://shop.example/a?b=c", "https://shop.example/a?b=c", []],
+    ["http://shop.example/", "<bdi>shop.example</bdi>", [plain]],
+    ["https://xn--80ak6aa92e.com/", "<bdi>\u0430\u0440\u0440\u04cf\u0435.com</bdi>", [foreign]],
+    ["mailto:ada%40shop.example", "<bdi>ada@shop.example</bdi>", []],
+  ])("shows where %s leads, and warns of what is unusual", async (to, text, warnings) => {
+    const { headers, html, status } = await fetched(`/console/leave?to=${encodeURIComponent(to)}`, {})
+    expect([status, headers.get("referrer-policy")]).toEqual([200, "no-referrer"])
+    expect(html).toContain(text)
+    expect([foreign, plain].filter((one) => html.includes(one))).toEqual(warnings)
   })
 })
