@@ -18,7 +18,7 @@ import * as Refusals from "@svc/mail-gateway/mail/submission/Refusals"
 import { SystemMail } from "@svc/mail-gateway/mail/SystemMail"
 import { keyOf, Transactions } from "@svc/mail-gateway/mail/Transactions"
 import type { Problem } from "@svc/domain/problems/Problem"
-import { Context, Effect, Layer, ManagedRuntime, Metric } from "effect"
+import { Context, Effect, Layer, Logger, ManagedRuntime, Metric, References } from "effect"
 import { afterAll, beforeAll, expect, it } from "vitest"
 import { converse, upToData } from "../harness/Mail.ts"
 
@@ -82,8 +82,13 @@ const services = Layer.mergeAll(
   stub(Resolver, { lookup: () => Effect.succeed([]) }),
   Health.layer,
 )
+/** Why each session ended, as logged. */
+const endings: Array<unknown> = []
+const logger = Logger.make(({ fiber }) => endings.push(fiber.getRef(References.CurrentLogAnnotations)["ended"]))
 const runtime = ManagedRuntime.make(
-  Smtp.layer({ host: "127.0.0.1", port: 0, mailDomain: "mail.localhost", maxBytes }).pipe(Layer.provide(services)),
+  Smtp.layer({ host: "127.0.0.1", port: 0, mailDomain: "mail.localhost", maxBytes }).pipe(
+    Layer.provide([services, Logger.layer([logger])]),
+  ),
 )
 let port: number
 beforeAll(async () => {
@@ -178,8 +183,10 @@ it("a message is delivered with its session and verdict in the trace, and withou
 
 it("a message has a transaction for each Mailbox and for the operator, and none for bounce addresses", async () => {
   noted = []
+  delivered = undefined
   await content(["ada", "ada+tag", "bob", "postmaster", "abuse", bounce])
   expect(keyCount).toBe(3)
+  expect(delivered).toBeDefined()
   expect(noted).toEqual([{ addresses: [bounce] }])
   delivered = undefined
   await content([bounce, bounce.toUpperCase()])
@@ -212,6 +219,10 @@ it("flawed content is rejected permanently, and a message of exactly the maximum
   // The connection closes with the rejection: what follows may be smuggled content.
   const all = await converse(port, [...upToData(to("ada")), "Subject: x\r\n\r\na\rb\r\n.\r\n", "QUIT\r\n"])
   expect(all.at(-1)).toMatch(/^554 5\.6\.0 /)
+  await expect.poll(() => endings.at(-1)).toBe("bare_line_break")
+  const endless = await converse(port, [...upToData(to("ada")), sized(3 * maxBytes), "QUIT\r\n"])
+  expect(endless.at(-1)).toMatch(/^354 /)
+  await expect.poll(() => endings.at(-1)).toBe("too_large")
 })
 
 it("replies to content are counted, whether its form or a Mailbox is the reason", async () => {

@@ -1,4 +1,6 @@
 /** What commands return and change, in sessions of a Mailbox in memory. */
+import { Unavailable } from "@svc/domain/problems/Problem"
+import type { Store } from "@svc/mail-gateway/mail/imap/session/Store"
 import { Effect } from "effect"
 import { describe, expect, it } from "vitest"
 import * as MemoryStore from "./MemoryStore.ts"
@@ -109,6 +111,34 @@ describe("SELECT", () => {
     const text = await said([...letters, "e ENABLE QRESYNC", "f SELECT INBOX (QRESYNC (1 4))"])
     expect(text).not.toContain("VANISHED")
     expect(text).toMatch(/\* 4 FETCH \(UID 4 FLAGS \(.*\) MODSEQ \(5\)\)\r\nf OK/)
+  })
+})
+
+describe("APPEND, MOVE and NOOP", () => {
+  it("report what they did if changes cannot be read then, and the changes later", async () => {
+    const memory = MemoryStore.make()
+    const failing = Effect.fail(new Unavailable({ detail: "away", retry_after_seconds: 1 }))
+    let away: "changes" | "claim" | undefined
+    const store: Store = {
+      ...memory,
+      changes: (...of) => (away === "changes" ? failing : memory.changes(...of)),
+      claim: (...of) => (away === "claim" ? failing : memory.claim(...of)),
+    }
+    const session = await open({ store })
+    await session.feed(Buffer.from(`${login}${letters.join("")}e SELECT INBOX\r\n`))
+    const reply = async (commands: string, without?: typeof away) => {
+      session.forget()
+      away = without
+      await session.feed(Buffer.from(commands))
+      return session.said()
+    }
+    expect(await reply(append("f"), "changes")).toMatch(/^f OK \[APPENDUID 1 5\]/)
+    expect(await reply("g MOVE 1 Sent\r\n", "changes")).toMatch(/^\* OK \[COPYUID 2 1 1\] Moved\r\ng OK/)
+    expect(await reply("h NOOP\r\n", "changes")).toMatch(/^h NO \[UNAVAILABLE\]/)
+    expect(await reply("i NOOP\r\n", "claim")).toMatch(/^\* 1 EXPUNGE\r\ni NO \[UNAVAILABLE\]/)
+    expect(await reply("j STATUS Sent (MESSAGES)\r\n")).toMatch(/^[^]*\* 4 EXISTS\r\n\* 4 RECENT\r\n[^]*j OK/)
+    expect(await reply("k NOOP\r\n")).toBe("k OK NOOP completed.\r\n")
+    expect(await reply(append("l"))).toMatch(/^\* 5 EXISTS\r\n\* 5 RECENT\r\n[^]*l OK/)
   })
 })
 

@@ -85,15 +85,14 @@ export const copy = Effect.fnUntraced(function* (
   if (uids.length === 0) return ok(`${name} completed: no messages.`)
   const done = yield* store.copy(selected.folder, uids, mailbox, move)
   const code = copied(done)
+  // The copies may be in the selected folder.
+  conversation.dirty = true
   if (!move) {
-    // The copies may be in the selected folder.
-    conversation.dirty = true
     if (done.from.length < Sets.count(uids)) return no("Some messages no longer exist.", "EXPUNGEISSUED")
     return ok("COPY completed.", code)
   }
   // RFC 6851 section 4.3: COPYUID comes before the expunges.
   if (code !== undefined) conversation.write(`* OK [${code}] Moved\r\n`)
-  yield* sync(conversation, store, true)
   return ok("MOVE completed.")
 })
 
@@ -109,7 +108,7 @@ export const append = Effect.fnUntraced(function* (
     message === "aside" ? conversation.aside.brought() : { size: message.length, read: Effect.succeed(message) }
   if (brought.size === 0) return no("The message is empty.")
   const { uidValidity, uid } = yield* store.append(mailbox, brought, change, at)
-  if (conversation.selected?.folder.name === mailbox) yield* sync(conversation, store, true)
+  if (conversation.selected?.folder.name === mailbox) conversation.dirty = true
   return ok("APPEND completed.", `APPENDUID ${uidValidity} ${uid}`)
 })
 

@@ -130,26 +130,31 @@ export const announceKeywords = (
  * Sends the changes since the last synchronization. `removals` says whether sequence numbers may change: not while a
  * command that uses them is running (RFC 9051 section 7.5.1).
  */
-export const sync = Effect.fnUntraced(function* (conversation: Conversation, store: Store, removals: boolean) {
+export const sync = (conversation: Conversation, store: Store, removals: boolean) =>
+  Effect.tapError(synchronize(conversation, store, removals), () =>
+    Effect.sync(() => {
+      // It is repeated later.
+      conversation.dirty = true
+    }),
+  )
+
+const synchronize = Effect.fnUntraced(function* (conversation: Conversation, store: Store, removals: boolean) {
   const { selected } = conversation
   if (selected === undefined) return
   conversation.dirty = false
-  const { changed, vanished, modseq, uidNext, isGone, recentFrom } = yield* Effect.tapError(
-    store.changes(selected.folder, selected.modseq),
-    // A failed query is repeated later.
-    () =>
-      Effect.sync(() => {
-        conversation.dirty = true
-      }),
+  const { changed, vanished, modseq, uidNext, isGone, recentFrom } = yield* store.changes(
+    selected.folder,
+    selected.modseq,
   )
   const { view } = selected
   if (isGone) view.markAllRemoved()
   view.markRemoved(vanished)
   if (removals) sendRemovals(conversation, selected)
   const known = view.last
-  if (view.add(changed.map(({ uid }) => uid))) {
-    const arrived = changed.map(({ uid }) => uid).filter((uid) => uid > known)
+  const arrived = changed.map(({ uid }) => uid).filter((uid) => uid > known)
+  if (arrived.length > 0) {
     yield* claimRecent(conversation, store, selected, arrived, { recentFrom, uidNext })
+    view.add(arrived)
     conversation.write(`* ${view.count} EXISTS\r\n`)
     if (!conversation.rev2) conversation.write(`* ${selected.recent.size} RECENT\r\n`)
   }

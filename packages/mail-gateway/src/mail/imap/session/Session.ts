@@ -227,7 +227,9 @@ export const make = Effect.fnUntraced(function* (settings: Settings, isSecure: b
             const done = yield* Dispatch.run(conversation, store, tag, action)
             if (Dispatch.maySync(action)) {
               const removals = Dispatch.maySendRemovals(action)
-              if (conversation.dirty || Dispatch.alwaysSyncs(action)) yield* sync(conversation, store, removals)
+              if (Dispatch.alwaysSyncs(action)) yield* sync(conversation, store, removals)
+              // What the command did is done, whether or not its changes can be read.
+              else if (conversation.dirty) yield* Effect.ignore(sync(conversation, store, removals))
               else if (removals && conversation.selected !== undefined)
                 sendRemovals(conversation, conversation.selected)
             }
