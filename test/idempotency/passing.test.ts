@@ -10,29 +10,45 @@ import { storesLayer } from "../harness/Stores.ts"
 // The handler reads only the id of the credential.
 const caller = { credentialId: "0199d3c0-5e0f-7c4e-9b1a-3f2d6c8e4a99" } as CallerInfo
 
-/** Answers a request with a status, and returns whether a repeat with the same key runs again. */
-const runsAgain = Effect.fnUntraced(function* (status: number, body: object = {}) {
+/** Answers a request and its repeat with a status, and returns whether both ran, and what the repeat was answered. */
+const repeated = Effect.fnUntraced(function* (
+  status: number,
+  body: object = {},
+  {
+    equalTo,
+    key,
+    secret = false,
+  }: { readonly equalTo?: string; readonly key?: string; readonly secret?: boolean } = {},
+) {
   const withKey = yield* Idempotency.make
   let runs = 0
   const handler = Effect.sync(() => {
     runs++
     return HttpServerResponse.jsonUnsafe(body, { status })
   })
+  let last: number | string = 0
   for (let request = 0; request < 2; request++) {
-    const exchange = makeRequestContext()
+    const exchange = makeRequestContext("req_1", undefined, equalTo)
     const web = new Request("http://localhost/api/keys", {
       method: "POST",
-      headers: { "idempotency-key": JSON.stringify([status, body]).replaceAll('"', "") },
+      headers:
+        equalTo !== undefined && key === undefined
+          ? {}
+          : { "idempotency-key": key ?? JSON.stringify([status, body]).replaceAll('"', "") },
       body: "{}",
     })
-    const response = yield* withKey(handler, caller, false).pipe(
-      Effect.provideService(HttpServerRequest.HttpServerRequest, HttpServerRequest.fromWeb(web)),
-      Effect.provideService(RequestContext, exchange),
+    const response = yield* Effect.result(
+      withKey(handler, caller, secret).pipe(
+        Effect.provideService(HttpServerRequest.HttpServerRequest, HttpServerRequest.fromWeb(web)),
+        Effect.provideService(RequestContext, exchange),
+      ),
     )
-    yield* exchange.settle?.(response) ?? Effect.void
+    if (response._tag === "Success") yield* exchange.settle?.(response.success) ?? Effect.void
+    last = response._tag === "Success" ? response.success.status : response.failure.code
   }
-  return runs === 2
+  return { again: runs === 2, last }
 })
+const runsAgain = (status: number, body: object = {}) => Effect.map(repeated(status, body), ({ again }) => again)
 
 layer(storesLayer)("An Idempotency-Key", (it) => {
   it.effect("is not consumed by malformed requests, invalid credentials, limits and refusals that say to wait", () =>
@@ -42,6 +58,23 @@ layer(storesLayer)("An Idempotency-Key", (it) => {
       for (const status of [201, 204, 403, 404, 409])
         expect([status, yield* runsAgain(status)]).toEqual([status, false])
       expect(yield* runsAgain(409, { agent_hint: "stop" })).toBe(false)
+      for (const status of [500, 503]) expect([status, yield* runsAgain(status)]).toEqual([status, true])
+    }),
+  )
+
+  it.effect("of a response with a secret repeats a refusal, but never the secret", () =>
+    Effect.gen(function* () {
+      const secret = true
+      expect(yield* repeated(404, {}, { secret, key: "s1" })).toEqual({ again: false, last: 404 })
+      expect(yield* repeated(201, {}, { secret, key: "s2" })).toEqual({ again: false, last: "conflict" })
+    }),
+  )
+
+  it.effect("that a tool call does not have is that of equal calls, which a refusal does not consume", () =>
+    Effect.gen(function* () {
+      expect(yield* repeated(201, {}, { equalTo: "equal 1" })).toEqual({ again: false, last: 201 })
+      expect(yield* repeated(404, {}, { equalTo: "equal 2" })).toEqual({ again: true, last: 404 })
+      expect(yield* repeated(404, {}, { equalTo: "equal 3", key: "own" })).toEqual({ again: false, last: 404 })
     }),
   )
 })
