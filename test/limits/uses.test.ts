@@ -14,13 +14,16 @@ const day = Timing.transferWindowMillis
 layer(Layer.provideMerge(LimitUses.layer(quotas), actors()))("The use of limits", (it) => {
   it.effect("lists the fullest Identity first, and resets an hour after the oldest message", () =>
     Effect.gen(function* () {
-      const org = yield* makeOrg
+      const [stranger, org] = [yield* makeOrg, yield* makeOrg]
       const sql = yield* Writes
       const [half, full, some, unused] = [newHandle("ada"), newHandle("bob"), newHandle("cleo"), newHandle("dora")]
       // Half of the hourly mail, four fifths of a Mailbox, a tenth of a Mailbox, nothing.
       const [ada, bob, cleo, dora] = yield* Effect.forEach([half, full, some, unused], (handle) =>
         makeIdentity(org, handle),
       )
+      const { id: foreign } = yield* makeIdentity(stranger, newHandle("mallory"))
+      yield* sql`update mailbox set bytes_used = 999 where identity_id = ${foreign}`
+      yield* sql`update org set identities_created = 9 where id = ${stranger}`
       const now = yield* Clock.currentTimeMillis
       const oldest = new Date(now - Timing.mailHourMillis + 60_000)
       const anHourOld = new Date(now - Timing.mailHourMillis)
@@ -31,7 +34,7 @@ layer(Layer.provideMerge(LimitUses.layer(quotas), actors()))("The use of limits"
       const today = Math.floor(now / day)
       yield* sql`
         insert into tunnel_transfer (org_id, day, bytes) values
-          (${org}, ${new Date(now - day)}::date, 900), (${org}, ${new Date(now)}::date, 70)`
+          (${stranger}, ${new Date(now)}::date, 999), (${org}, ${new Date(now - day)}::date, 900), (${org}, ${new Date(now)}::date, 70)`
 
       const transfer = { name: "tunnel_transfer", identity: null, unit: "bytes", used: 70, limit: 1000, window: "day" }
       const ofTunnels = { ...transfer, resets_at: new Date((today + 1) * day) }
@@ -52,6 +55,8 @@ layer(Layer.provideMerge(LimitUses.layer(quotas), actors()))("The use of limits"
       ])
       expect(yield* list(ada!.id)).toEqual([ofTunnels, ...uses(half, 5, 0, resets)])
       expect(yield* list(dora!.id)).toEqual([ofTunnels, ...uses(unused, 0, 0, null)])
+      // An Identity of another account has no uses here.
+      expect(yield* list(foreign)).toEqual([ofTunnels])
     }),
   )
 })
