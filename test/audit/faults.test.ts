@@ -220,21 +220,26 @@ layer(world, { timeout: "60 seconds" })("the audit log", (it) => {
     }),
   )
 
-  it.effect("counts reads by the hour", () =>
+  it.effect("counts reads by the hour, the operation, the tool and the Identity", () =>
     Effect.gen(function* () {
       const org = yield* makeOrg
       const audit = yield* Audit
       // Starts at the beginning of an hour, so that the hour does not end during the test.
-      yield* TestClock.setTime(Math.ceil((yield* Clock.currentTimeMillis) / 3_600_000) * 3_600_000)
+      const hour = Math.ceil((yield* Clock.currentTimeMillis) / 3_600_000) * 3_600_000
+      yield* TestClock.setTime(hour + 1)
       const read = { org, kind: "admin_key", id: "one", action: "messages.read", tool: "", handle: "ada" } as const
       const counted = rows<{ action: string; count: number }>(
-        (sql) => sql`select action, count::int as count from audit_usage where org_id = ${org}`,
+        (sql) => sql`
+          select hour, action, tool, handle, count::int as count from audit_usage where org_id = ${org} order by count desc`,
       )
       for (let n = 0; n < 5; n++) audit.used(read)
+      const others = [{ handle: "bob" }, { action: "messages.list" }, { tool: "mail_read" }]
+      for (const [n, other] of others.entries()) for (let m = n; m < 3; m++) audit.used({ ...read, ...other })
       yield* waitUntil(counted, (found) => found.length > 0, "5 seconds")
       for (let n = 0; n < 3; n++) audit.used(read)
       const { value } = yield* waitUntil(counted, (found) => found[0]!.count > 5, "5 seconds")
-      expect(value).toEqual([{ action: "messages.read", count: 8 }])
+      const row = { hour: new Date(hour), action: "messages.read", tool: "", handle: "ada" }
+      expect(value).toEqual([{ ...row, count: 8 }, ...others.map((other, n) => ({ ...row, ...other, count: 3 - n }))])
     }),
   )
 })
