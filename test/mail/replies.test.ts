@@ -168,6 +168,7 @@ it("a message is delivered with its session and verdict in the trace, and withou
     expect(raw).toContain(`\r\n\tby mail.localhost with ${protocol} id `)
     expect(raw).toContain(`\r\nReceived: from ${session[0]!.trim().split(" ")[1]} ([127.0.0.1])`)
     expect(raw.endsWith(data.slice(forged.length))).toBe(true)
+    expect(raw).not.toContain(forged)
     const { mail, recipient } = delivered!
     expect(mail.parsed.headers.map(({ name }) => name)).toEqual([
       "Authentication-Results",

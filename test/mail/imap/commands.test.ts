@@ -142,6 +142,21 @@ describe("APPEND, MOVE and NOOP", () => {
   })
 })
 
+describe("IDLE", () => {
+  it("reports changes that cannot be read at its beginning as soon as they can", async () => {
+    const memory = MemoryStore.make()
+    let failures = 0
+    const away = Effect.fail(new Unavailable({ detail: "away", retry_after_seconds: 1 }))
+    const store: Store = { ...memory, changes: (...of) => (failures-- > 0 ? away : memory.changes(...of)) }
+    const session = await open({ store })
+    await session.feed(Buffer.from(`${login}b SELECT INBOX\r\n`))
+    await said([letters[0]!], { store })
+    failures = 1
+    await session.feed(Buffer.from("c IDLE\r\n"))
+    await expect.poll(session.said).toMatch(/\+ idling\r\n\* 1 EXISTS\r\n/)
+  })
+})
+
 describe("commands on folders", () => {
   it("list a folder with children as a folder, and no ancestors that do not match", async () => {
     const text = await said([

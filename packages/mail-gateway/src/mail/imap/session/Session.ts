@@ -91,6 +91,8 @@ export const make = Effect.fnUntraced(function* (settings: Settings, isSecure: b
   let mistakes = 0
   let authenticating: Authentication.Exchange | undefined
   let turn: Turn | undefined
+  /** Synchronizes an idle client, and repeats that until it succeeds. */
+  let tell = () => {}
 
   const framing = new Framing(() =>
     conversation.store === undefined
@@ -128,10 +130,11 @@ export const make = Effect.fnUntraced(function* (settings: Settings, isSecure: b
     turn = { _tag: "Close" }
   })
 
-  const bye = (text: string) => {
+  const sayBye = (text: string) => {
     conversation.write(`* BYE ${text}\r\n`)
-    return Effect.andThen(conversation.flush, close)
+    return conversation.flush
   }
+  const bye = (text: string) => Effect.andThen(sayBye(text), close)
 
   const mistake = Effect.fnUntraced(function* (tag: string, text: string) {
     mistakes++
@@ -164,7 +167,7 @@ export const make = Effect.fnUntraced(function* (settings: Settings, isSecure: b
             )
       }),
     )
-    const tell = IdleNotifier.make(settings.run, look)
+    tell = IdleNotifier.make(settings.run, look)
     return store.watch(() => {
       if (conversation.idling === undefined) conversation.dirty = true
       else tell()
@@ -216,6 +219,7 @@ export const make = Effect.fnUntraced(function* (settings: Settings, isSecure: b
         conversation.idling = tag
         framing.expectsLine = true
         yield* settled(Effect.as(sync(conversation, conversation.store, true), ok("")))
+        if (conversation.dirty) tell()
         return yield* conversation.flush
       default: {
         const { store } = conversation
@@ -338,10 +342,7 @@ export const make = Effect.fnUntraced(function* (settings: Settings, isSecure: b
     ),
 
     /** Ends the session, whatever its state. */
-    bye: (text: string) => {
-      conversation.write(`* BYE ${text}\r\n`)
-      return conversation.flush
-    },
+    bye: sayBye,
   }
 })
 
