@@ -1,5 +1,5 @@
 /** What is recorded of a call, without a store: reads of the log, secrets, refusals, and the outcome that a record states. */
-import { outcomeOf, sourceOf } from "@svc/api/audit/AuditedOperations"
+import { actOf, outcomeOf, planOf, sourceOf } from "@svc/api/audit/AuditedOperations"
 import * as AuditRecorder from "@svc/api/audit/AuditRecorder"
 import { makeRequestContext } from "@svc/api/RequestContext"
 import { Audit } from "@svc/cluster/audit/Audit"
@@ -38,10 +38,17 @@ const recorder = Effect.gen(function* () {
   const exchangeFrom = (address: string) =>
     makeRequestContext("req_1", { address, via: "rest", tool: null, userAgent: null })
   const handler = Effect.sync(() => (seen.push("handler"), done))
-  const call = (id: string, address = "192.0.2.1", answer: Effect.Effect<typeof done, unknown> = handler) =>
-    Effect.map(Effect.exit(recorded(answer, (once) => once, called(id), caller, null, {}, exchangeFrom(address))), () =>
-      seen.splice(0),
-    )
+  const call = (
+    id: string,
+    address = "192.0.2.1",
+    answer: Effect.Effect<typeof done, unknown> = handler,
+    stored = false,
+  ) => {
+    const exchange = exchangeFrom(address)
+    if (stored) exchange.recorded = {} as never
+    const answered = recorded(answer, (once) => once, called(id), caller, null, {}, exchange)
+    return Effect.map(Effect.exit(answered), () => seen.splice(0))
+  }
   const refuse = (id: string, problem: NotFound | Unavailable) =>
     Effect.map(refused(called(id), caller, {}, exchangeFrom("192.0.2.1"), problem), () => seen.splice(0))
   return { call, refuse, close: () => void (closed = true) }
@@ -80,6 +87,9 @@ it.effect("A change is recorded with its outcome, and a refusal unless it tells 
     const { call, refuse } = yield* recorder
     expect(yield* call("cards.patch")).toEqual(["handler", "record allowed"])
     expect(yield* call("cards.patch", "192.0.2.1", Effect.fail(missing))).toEqual(["record refused not_found"])
+    // The statement of a change stores its record; a call that fails after it has another outcome.
+    expect(yield* call("cards.patch", "192.0.2.1", Effect.succeed(done), true)).toEqual(["kept"])
+    expect(yield* call("cards.patch", "192.0.2.1", Effect.fail(missing), true)).toEqual(["record refused not_found"])
     expect(yield* refuse("cards.patch", missing)).toEqual(["record refused not_found"])
     expect(yield* refuse("cards.read", missing)).toEqual([])
     expect(yield* refuse("cards.patch", new Unavailable({ detail: "Busy." }))).toEqual([])
@@ -98,6 +108,18 @@ it.each<readonly [string, Exit.Exit<typeof done, unknown>, string, string | null
   ["a defect", Exit.die(new Error("x")), "failed", "internal"],
 ])("The outcome of %s is stated", (_, exit, outcome, code) => {
   expect(outcomeOf(exit)).toEqual({ outcome, code })
+})
+
+it.each([
+  ["webhooks.remove", { handle: "ada", id: "wh_1" }, { type: "webhook", id: "wh_1", name: null }],
+  ["vault.remove", { name: "token" }, { type: "secret", id: null, name: "token" }],
+  ["connectors.disconnect", { handle: "ada", platform: "bluesky" }, { type: "connector", id: null, name: "bluesky" }],
+  ["mail_settings.disallow", { handle: "ada", address: "a@b.c" }, { type: "mail", id: null, name: "a@b.c" }],
+  ["cards.patch", { handle: "ada" }, { type: "card", id: null, name: "ada" }],
+  ["account.update", {}, null],
+])("The target of %s with %j is %j", (id, params, target) => {
+  const plan = planOf(called(id))
+  expect(actOf(plan, caller, null, params as Record<string, string>, makeRequestContext()).target).toEqual(target)
 })
 
 it("An unknown address is not recorded as one", () => {

@@ -18,7 +18,13 @@ const repeated = Effect.fnUntraced(function* (
     equalTo,
     key,
     secret = false,
-  }: { readonly equalTo?: string; readonly key?: string; readonly secret?: boolean } = {},
+    methods = ["POST", "POST"],
+  }: {
+    readonly equalTo?: string
+    readonly key?: string
+    readonly secret?: boolean
+    readonly methods?: readonly [first: string, second: string]
+  } = {},
 ) {
   const withKey = yield* Idempotency.make
   let runs = 0
@@ -30,7 +36,7 @@ const repeated = Effect.fnUntraced(function* (
   for (let request = 0; request < 2; request++) {
     const exchange = makeRequestContext("req_1", undefined, equalTo)
     const web = new Request("http://localhost/api/keys", {
-      method: "POST",
+      method: methods[request]!,
       headers:
         equalTo !== undefined && key === undefined
           ? {}
@@ -59,6 +65,13 @@ layer(storesLayer)("An Idempotency-Key", (it) => {
         expect([status, yield* runsAgain(status)]).toEqual([status, false])
       expect(yield* runsAgain(409, { agent_hint: "stop" })).toBe(false)
       for (const status of [500, 503]) expect([status, yield* runsAgain(status)]).toEqual([status, true])
+    }),
+  )
+
+  it.effect("belongs to one method of a path", () =>
+    Effect.gen(function* () {
+      expect(yield* repeated(200, {}, { key: "m1", methods: ["PUT", "PUT"] })).toMatchObject({ again: false })
+      expect(yield* repeated(200, {}, { key: "m2", methods: ["PUT", "PATCH"] })).toMatchObject({ again: true })
     }),
   )
 

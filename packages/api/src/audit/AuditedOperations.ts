@@ -81,7 +81,7 @@ type Params = Readonly<Record<string, string | undefined>>
 
 /** Only path parameters are recorded, never bodies or codes. */
 const targetOf = (plan: Plan, params: Params, identity: IdentityRef | null | undefined): AuditTarget | null => {
-  const id = params["id"] ?? params["delivery_id"] ?? null
+  const id = params["id"] ?? null
   const name = params["name"] ?? params["platform"] ?? params["address"] ?? null
   if (id !== null || name !== null) return { type: plan.type, id, name }
   const handle = identity?.handle ?? params["handle"]
