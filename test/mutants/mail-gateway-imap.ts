@@ -129,8 +129,8 @@ export const mailGatewayImap: Mutants = {
   },
   "saved-search-as-numbers": {
     file: "mail-gateway/src/mail/imap/session/SearchCommands.ts",
-    from: 'if (returns.has("SAVE")) selected.saved = Sets.of(new Set(result))',
-    to: 'if (returns.has("SAVE")) selected.saved = Sets.of(new Set(selected.view.numbersOf(result)))',
+    from: "Sets.of(new Set([...result].sort((a, b) => a - b)))",
+    to: "Sets.of(new Set(selected.view.numbersOf([...result].sort((a, b) => a - b))))",
     bug: "a saved search ($) stands for other messages once something was removed",
     tests: ["mail/imap/numbers"],
   },
@@ -273,5 +273,19 @@ export const mailGatewayImap: Mutants = {
     to: "",
     bug: "a mail program takes the next response for the content of a message that was removed",
     tests: ["mail/imap/parts"],
+  },
+  "fetch-since-marks-all-read": {
+    file: "mail-gateway/src/mail/imap/session/FetchCommand.ts",
+    from: "sees && changes !== undefined",
+    to: "false",
+    bug: "FETCH with CHANGEDSINCE marks messages as read that it does not return",
+    tests: ["mail/imap/commands"],
+  },
+  "done-command-not-confirmed": {
+    file: "mail-gateway/src/mail/imap/session/Session.ts",
+    from: "yield* Effect.ignore(sync(conversation, store, removals))",
+    to: "yield* sync(conversation, store, removals)",
+    bug: "a stored APPEND is answered with NO if the folder's changes cannot be read, and the program appends it again",
+    tests: ["mail/imap/commands"],
   },
 }

@@ -331,4 +331,18 @@ export const mailGatewaySmtp: Mutants = {
     bug: "a message that some recipients have is refused because of another one",
     tests: ["mail/listener"],
   },
+  "suspect-judged-in-process": {
+    file: "mail-gateway/src/mail/judging/VerdictPool.ts",
+    from: "thread === alone ? giveUp(job, reason) : judgeInProcess(job)",
+    to: "judgeInProcess(job)",
+    bug: "a message that blocked its worker blocks the process if no other worker can be started",
+    tests: ["mail/verdict-pool"],
+  },
+  "worker-ended-after-idle": {
+    file: "mail-gateway/src/mail/judging/VerdictPool.ts",
+    from: "      idle = 0\n",
+    to: "",
+    bug: "after five idle minutes, a worker is started for every single message",
+    tests: ["mail/verdict-pool"],
+  },
 }

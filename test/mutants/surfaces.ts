@@ -53,7 +53,7 @@ export const surfaces: Mutants = {
   },
   "full-mailbox-not-told": {
     file: "mail-gateway/src/mail/Recipients.ts",
-    from: 'yield* Effect.forkDetach(reception.refused(recipient.mailbox, { reason: "full", from: "" }))',
+    from: 'yield* Effect.forkDetach(reception.refused(recipient.mailbox, { reason: "full", from: senderOf(session) }))',
     to: "",
     bug: "the owner of a full Mailbox is not told that mail was refused",
     tests: ["mail/reception"],
