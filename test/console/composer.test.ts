@@ -98,11 +98,11 @@ describe("A message", () => {
     expect(button("Send now") !== undefined).toBe(is)
   })
 
-  it("cannot be sent while outgoing mail is stopped, or while a file is read", async () => {
+  it("cannot be sent while outgoing mail is stopped, or while a file is read, which also cancels sending", async () => {
     const mail = { to: ["ok@example.org"] }
     const key = ["GET /api/identities/:handle/mail", { params }]
     client.setQueryData(key, { outgoing: "stopped", reason: "Looking into it" })
-    const { canSend, fire, top } = await opened(mail)
+    const { canSend, fire, top, submit, button } = await opened(mail)
     expect([canSend(), top.textContent.includes("Looking into it")]).toEqual([false, true])
     await act(() => client.setQueryData(key, { outgoing: "active", reason: null }))
     await eventually(() => expect(canSend()).toBe(true))
@@ -121,9 +121,11 @@ describe("A message", () => {
         readAsDataURL() {}
       },
     )
+    await submit()
+    expect(button("Send now")).toBeDefined()
     const files = [{ name: "a.txt", size: 1, type: "text/plain" }]
     await fire(top.all({ type: "file" })[0], "change", { currentTarget: { files, value: "" } })
-    expect(canSend()).toBe(false)
+    expect([button("Send now"), canSend()]).toEqual([undefined, false])
     await act(async () => readers[0]!["load"]!({}))
     await eventually(() => expect(canSend()).toBe(true))
     expect(top.textContent).toContain("a.txt")

@@ -123,7 +123,12 @@ export const Composer = ({ handle, email, beginning, name, onMade, onReload }: C
     keeper.change(next)
   }
   const [isFormatted, setFormatted] = useState(() => mail.html === undefined && isFormattedByDefault())
-  const files = useFiles(attachments, (attachments) => change({ attachments }))
+  const files = useFiles(
+    attachments,
+    (attachments) => change({ attachments }),
+    // The message would be sent without a file that is still being read.
+    () => waiting.cancel(),
+  )
   useEffect(() => {
     // Saves pending changes when the page is left or hidden, because mobile browsers may end hidden pages.
     const hide = () => {

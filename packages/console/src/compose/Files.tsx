@@ -12,8 +12,12 @@ interface Reading {
   readonly share: number
 }
 
-/** Adds files to a draft: chosen, dropped or pasted. */
-export const useFiles = (value: ReadonlyArray<Attached>, onValue: (value: ReadonlyArray<Attached>) => void) => {
+/** Adds files to a draft: chosen, dropped or pasted. `onRead` is called before files are read. */
+export const useFiles = (
+  value: ReadonlyArray<Attached>,
+  onValue: (value: ReadonlyArray<Attached>) => void,
+  onRead: () => void,
+) => {
   const [wrong, setWrong] = useState<string>()
   const [reading, setReading] = useState<Reading>()
   const latest = useRef(value)
@@ -24,6 +28,7 @@ export const useFiles = (value: ReadonlyArray<Attached>, onValue: (value: Readon
     const wanted = files.reduce((sum, { size }) => sum + size, used)
     if (wanted > attachedAtMost) return setWrong(say("too_large", { size: bytes(wanted), most: bytes(attachedAtMost) }))
     if (value.length + files.length > filesAtMost) return setWrong(say("too_many", { count: filesAtMost }))
+    onRead()
     try {
       for (const file of files) {
         const at = (share: number) => setReading({ name: file.name, share })
