@@ -3,6 +3,7 @@ import { createServer } from "node:http"
 import * as NodeHttpServer from "@effect/platform-node/NodeHttpServer"
 import { everywhere } from "@svc/api/Http"
 import * as RequestServices from "@svc/api/http/RequestServices"
+import { Paths } from "@svc/api/http/Routing"
 import { type RequestEntry, RequestLog } from "@svc/api/RequestLog"
 import { CredentialLookup } from "@svc/cluster/account/CredentialLookup"
 import { Addresses } from "@svc/domain/Addresses"
@@ -26,6 +27,7 @@ const served = Effect.fnUntraced(function* (page: Effect.Effect<never>) {
       Layer.provide([
         Layer.succeed(Addresses, { baseUrl: base } as Addresses["Service"]),
         Layer.mock(CredentialLookup)({}),
+        Paths.layer,
         Layer.succeed(RequestLog, (entry) => void lines.push(entry)),
       ]),
     ),

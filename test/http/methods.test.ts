@@ -31,6 +31,34 @@ it("OPTIONS lists the method of each endpoint, and other methods are a 405", asy
   }
 })
 
+it("pages, documents and the endpoints of OAuth tell their methods too", async () => {
+  const get = "GET, HEAD, OPTIONS"
+  for (const [path, methods] of [
+    ["/", get],
+    ["/auth/sign-in", "GET, HEAD, POST, OPTIONS"],
+    ["/auth/connectors/callback", "GET, HEAD, POST, OPTIONS"],
+    ["/@x/agent-card.json", get],
+    ["/@x/did.json", get],
+    ["/docs", get],
+    ["/docs/x/y", get],
+    ["/console/x", get],
+    ["/mail/config-v1.1.xml", get],
+    ["/.well-known/openid-configuration", get],
+    ["/.well-known/oauth-protected-resource/api/mcp", get],
+    ["/.well-known/webfinger", get],
+    ["/api/mcp", "POST, OPTIONS"],
+    ["/api/oauth/token", "POST, OPTIONS"],
+    ["/api/oauth/userinfo", "GET, HEAD, POST, OPTIONS"],
+  ] as const) {
+    const options = await fetch(`${service.base}${path}`, { method: "OPTIONS" })
+    const refused = await fetch(`${service.base}${path}`, { method: "DELETE" })
+    const allow = [options, refused].map(({ headers }) => headers.get("allow"))
+    expect([path, options.status, refused.status, ...allow]).toEqual([path, 204, 405, methods, methods])
+  }
+  const options = await fetch(`${service.base}/api/oauth/userinfo`, { method: "OPTIONS" })
+  expect(options.headers.get("access-control-allow-headers")).toBe("*, authorization")
+})
+
 it("A path below an endpoint, and one with an empty segment, do not exist", async () => {
   const deepest = endpoints
     .map(([, path]) => path)

@@ -272,7 +272,7 @@ const routes = (settings: HttpSettings) =>
     TokenEndpoint.layer,
     ...MagicLinkPage.layers,
     Routing.elsewhere(ProblemPages.notFound),
-  ).pipe(Layer.provide(everywhere))
+  ).pipe(Layer.provide(everywhere), Layer.provide(Routing.notingRouter), Layer.provide(Routing.Paths.layer))
 
 /** The type of the routes lists the services that a request may need; the compiler cannot check it elsewhere. */
 export const layer = (settings: HttpSettings, listener: RequestServices.Listener) =>

@@ -1,10 +1,8 @@
 /**
- * Rules before and after the routes: unknown paths and methods, HEAD, OPTIONS, and bodies that no route accepts. Known
- * paths are those of the API and the {@link pages}.
+ * Rules before and after the routes: unknown paths and methods, HEAD, OPTIONS, and bodies that no route accepts.
  */
 import type { IncomingMessage } from "node:http"
 import { Addresses } from "@svc/domain/Addresses"
-import { Api } from "@svc/domain/Api"
 import {
   InvalidRequest,
   MethodNotAllowed,
@@ -13,7 +11,7 @@ import {
   UnsupportedMediaType,
 } from "@svc/domain/problems/Problem"
 import { Versions } from "@svc/domain/Versions"
-import { Effect } from "effect"
+import { Context, Effect, Layer } from "effect"
 import { HttpBody, HttpRouter, HttpServerError, type HttpServerRequest, HttpServerResponse } from "effect/http"
 import { render } from "../problems/Render.ts"
 import { RequestId } from "../RequestContext.ts"
@@ -21,78 +19,74 @@ import * as Bodies from "./Bodies.ts"
 import * as CrossOrigin from "./CrossOrigin.ts"
 import { refusalOf } from "./Translations.ts"
 
-/** Paths outside the API with their methods. */
-const pages: ReadonlyArray<readonly [path: string, methods: ReadonlyArray<string>]> = [
-  ["/", ["GET"]],
-  ["/icon.svg", ["GET"]],
-  ["/favicon.ico", ["GET"]],
-  ["/terms", ["GET"]],
-  ["/auth/authorize", ["GET", "POST"]],
-  ["/auth/device", ["GET", "POST"]],
-  ["/auth/magic-link", ["GET", "POST"]],
-  ["/auth/sign-in", ["GET", "POST"]],
-  ["/problems/:code", ["GET"]],
-  ["/@:handle", ["GET"]],
-  ["/@:handle/agent-card.json", ["GET"]],
-  ["/api/openapi.json", ["GET"]],
-  ["/docs", ["GET"]],
-  ["/docs/*", ["GET"]],
-  ["/llms.txt", ["GET"]],
-  ["/llms-full.txt", ["GET"]],
-  ["/skill.md", ["GET"]],
-  ["/api/docs", ["GET"]],
-  ["/api/docs/assets/:file", ["GET"]],
-  ["/api/mcp", ["POST"]],
-  ["/api/oauth/token", ["POST"]],
-  ["/api/oauth/register", ["POST"]],
-  ["/api/oauth/revoke", ["POST"]],
-  ["/.well-known/oauth-protected-resource", ["GET"]],
-  ["/.well-known/oauth-protected-resource/api/mcp", ["GET"]],
-  ["/.well-known/oauth-authorization-server", ["GET"]],
-  ["/console", ["GET"]],
-  ["/console/*", ["GET"]],
-]
-
 interface Known {
   readonly segments: ReadonlyArray<RegExp | string>
-  readonly methods: ReadonlyArray<string>
+  readonly method: string
 }
 
 /** A segment with a parameter matches any text. */
 const segmentOf = (segment: string) =>
   segment.includes(":") ? new RegExp(`^${segment.replaceAll(".", "\\.").replace(/:\w+/g, "[^/]+")}$`) : segment
 
-/** Grouped by the number of segments, so that few patterns are compared. */
-const known = Map.groupBy(
-  [
-    ...Object.values(Api.groups).flatMap((group) =>
-      Object.values(group.endpoints).map(({ method, path }): readonly [string, ReadonlyArray<string>] => [
-        path,
-        [method],
-      ]),
-    ),
-    ...pages,
-  ].map(([path, methods]): Known => ({ segments: path.split("/").map(segmentOf), methods })),
-  ({ segments }) => segments.length,
-)
-
-/** Every path below a folder. */
-const folders = pages.flatMap(([path, methods]) => (path.endsWith("/*") ? [{ above: path.slice(0, -1), methods }] : []))
-
 const isOne = (segment: RegExp | string, text: string) =>
   typeof segment === "string" ? segment === text : segment.test(text)
 
-/** Returns the methods of a path: those of its endpoints, HEAD after GET, OPTIONS last; empty for an unknown path. */
-const methodsOf = (path: string): ReadonlyArray<string> => {
-  const texts = path.split("/", longest + 1)
-  const ofOne = known.get(texts.length)?.filter(({ segments }) => segments.every((one, at) => isOne(one, texts[at]!)))
-  const ofFolder = folders.filter(({ above }) => path.startsWith(above))
-  const own = new Set([...(ofOne ?? []), ...ofFolder].flatMap(({ methods }) => methods))
-  if (own.size === 0) return []
-  return [...[...own].flatMap((method) => (method === "GET" ? ["GET", "HEAD"] : [method])), "OPTIONS"]
+/** The routes for every path that no other route has. */
+const elsewherePath = "/*"
+
+const makePaths = () => {
+  /** Grouped by the number of segments, so that few patterns are compared. */
+  const known = new Map<number, Array<Known>>()
+  /** Every path below a folder. */
+  const folders: Array<{ readonly above: string; readonly method: string }> = []
+  let longest = 0
+
+  const add = (method: string, path: string): void => {
+    if (path === elsewherePath) return
+    if (path.endsWith("/*")) {
+      folders.push({ above: path.slice(0, -1), method })
+      return add(method, path.slice(0, -2))
+    }
+    const segments = path.split("/").map(segmentOf)
+    known.set(segments.length, [...(known.get(segments.length) ?? []), { segments, method }])
+    longest = Math.max(longest, segments.length)
+  }
+  return {
+    add,
+    /** Returns the methods of a path: those of its routes, HEAD after GET, OPTIONS last; empty for an unknown path. */
+    methodsOf: (path: string): ReadonlyArray<string> => {
+      const texts = path.split("/", longest + 1)
+      const ofOne = known
+        .get(texts.length)
+        ?.filter(({ segments }) => segments.every((one, at) => isOne(one, texts[at]!)))
+      const ofFolder = folders.filter(({ above }) => path.startsWith(above))
+      const own = new Set([...(ofOne ?? []), ...ofFolder].map(({ method }) => method))
+      if (own.size === 0) return []
+      return [...[...own].flatMap((method) => (method === "GET" ? ["GET", "HEAD"] : [method])), "OPTIONS"]
+    },
+  }
 }
 
-const longest = Math.max(...known.keys())
+/** The methods of each path. The router cannot be asked for them, so they are noted when its routes are added. */
+export class Paths extends Context.Service<Paths, ReturnType<typeof makePaths>>()("@svc/api/http/Paths") {
+  static readonly layer = Layer.sync(Paths, makePaths)
+}
+
+/** A router that notes the paths of its routes. */
+export const notingRouter = Layer.effect(
+  HttpRouter.HttpRouter,
+  Effect.map(Effect.all([HttpRouter.HttpRouter, Paths]), ([router, paths]): HttpRouter.HttpRouter => ({
+    ...router,
+    add: (method, path, ...rest) => {
+      paths.add(method, path)
+      return router.add(method, path, ...rest)
+    },
+    addAll: (routes) => {
+      for (const { method, path } of routes) paths.add(method, path)
+      return router.addAll(routes)
+    },
+  })),
+)
 
 /**
  * Normalizes the path so that the router and the rules here agree. The router treats `;` and `#` as the start of the
@@ -130,14 +124,19 @@ const noSuchPath = new NotFound({ detail: "The path does not exist." })
 
 const noOneHost = new InvalidRequest({ detail: "The request must have exactly one Host header." })
 
-const allowedAt = (request: HttpServerRequest.HttpServerRequest) => {
-  const path = pathOf(request.url)
-  return isReadable(path) ? methodsOf(path) : []
-}
+type AllowedAt = (request: HttpServerRequest.HttpServerRequest) => ReadonlyArray<string>
+
+/** Returns the methods of a request's path. */
+const allowedIn =
+  ({ methodsOf }: Paths["Service"]): AllowedAt =>
+  (request) => {
+    const path = pathOf(request.url)
+    return isReadable(path) ? methodsOf(path) : []
+  }
 
 /** The response if no route matches. */
 const answerElsewhere =
-  (book: Addresses["Service"], nowhere: Nowhere) =>
+  (book: Addresses["Service"], allowedAt: AllowedAt, nowhere: Nowhere) =>
   (request: HttpServerRequest.HttpServerRequest): Handled<never, never> => {
     const allowed = allowedAt(request)
     if (allowed.length === 0) {
@@ -157,14 +156,16 @@ const answerElsewhere =
 export const elsewhere = (nowhere: Nowhere) =>
   HttpRouter.use(
     Effect.fnUntraced(function* (router) {
-      const answer = answerElsewhere(yield* Addresses, nowhere)
-      for (const method of ["GET", "POST", "PUT", "PATCH", "DELETE"] as const) yield* router.add(method, "/*", answer)
+      const answer = answerElsewhere(yield* Addresses, allowedIn(yield* Paths), nowhere)
+      for (const method of ["GET", "POST", "PUT", "PATCH", "DELETE"] as const)
+        yield* router.add(method, elsewherePath, answer)
     }),
   )
 
 export const make = (nowhere: Nowhere) =>
-  Effect.map(Effect.all([Addresses, Versions]), ([book, versions]) => {
-    const answer = answerElsewhere(book, nowhere)
+  Effect.map(Effect.all([Addresses, Versions, Paths]), ([book, versions, paths]) => {
+    const allowedAt = allowedIn(paths)
+    const answer = answerElsewhere(book, allowedAt, nowhere)
 
     /** Handles OPTIONS and unsupported methods of a known path; other requests go to their route. */
     const options = (request: HttpServerRequest.HttpServerRequest) => {
