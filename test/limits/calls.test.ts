@@ -1,4 +1,5 @@
 /** Limits of calls over two processes, with minutes of the test's clock. */
+import { Orgs } from "@svc/cluster/account/Orgs"
 import { OrgLimits } from "@svc/cluster/limits/OrgLimits"
 import { PublicLimits } from "@svc/cluster/limits/PublicLimits"
 import { Timing } from "@svc/cluster/Timing"
@@ -152,6 +153,27 @@ layer(actors({ quotas }))("an Org's calls", (it) => {
       yield* nextMinute()
       expect(yield* passed([other.take(org, "calls")], 100)).toBe(60)
     }),
+  )
+
+  it.effect("ask the Org's actor for one share at a time, and not again once the minute's calls are used up", () =>
+    Effect.gen(function* () {
+      let asked = 0
+      // The last share of the minute.
+      const lease = Effect.sync(() => (asked++, { granted: 3, left: 0, ends_in: window }))
+      const orgs = { of: () => ({ Lease: () => Effect.andThen(Effect.yieldNow, lease) }) }
+      const limits = yield* Effect.provideService(orgLimits, Orgs, orgs as never)
+      yield* nextMinute()
+      const take = Effect.result(limits.take("org", "calls"))
+      const calls = (n: number) =>
+        Effect.map(
+          Effect.forEach(Array.from({ length: n }), () => take, { concurrency: "unbounded" }),
+          (answers) => answers.filter(Result.isSuccess).length,
+        )
+      expect([yield* calls(8), asked]).toEqual([3, 1])
+      expect([yield* calls(2), asked]).toEqual([0, 1])
+      yield* nextMinute()
+      expect([yield* calls(2), asked]).toEqual([2, 2])
+    }).pipe(Effect.scoped),
   )
 })
 
