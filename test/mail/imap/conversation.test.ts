@@ -28,6 +28,13 @@ const makeMailbox = async () => {
   return { handle, secrets, username, password, address, login, receive, messages }
 }
 
+/** Removes the stored structures of a Mailbox, as a version without them left its messages. */
+const forgetStructures = (handle: string) =>
+  service.query(
+    (sql) => sql`update message_content c set structure = null from identity i
+      where i.id = c.identity_id and i.handle = ${handle} and c.structure is not null returning 1`,
+  )
+
 const until = async (client: ImapClient, wanted: RegExp): Promise<string> => {
   while (true) {
     const line = await client.line()
@@ -173,6 +180,8 @@ describe("a Mailbox over IMAP", () => {
     expect((await client.say("SELECT Sent")).untagged).toContain("* 1 EXISTS")
     const fetched = await client.say("FETCH 1 (FLAGS ENVELOPE BODYSTRUCTURE BODY.PEEK[])")
     expect(fetched.untagged[0]).toMatch(/FLAGS \(\\Seen \\Recent\) ENVELOPE .*"someone" "example.org"/)
+    expect(await forgetStructures(handle)).toHaveLength(1)
+    expect(await client.say("FETCH 1 (FLAGS ENVELOPE BODYSTRUCTURE BODY.PEEK[])")).toEqual(fetched)
     const literal = /BODY\[\] \{\d+\}\r\n/.exec(fetched.untagged[0]!)!
     const raw = fetched.untagged[0]!.slice(literal.index + literal[0].length, -1)
     expect((await client.append("Sent", raw)).tagged).toMatch(/^OK \[APPENDUID \d+ 1\]/)
@@ -213,7 +222,7 @@ describe("a Mailbox over IMAP", () => {
   })
 
   it("returns exact sizes, parts and byte ranges of messages of any size", async () => {
-    const { login, address } = await makeMailbox()
+    const { handle, login, address } = await makeMailbox()
     const content = Buffer.alloc(2 * 1024 * 1024, "0123456789abcdef")
     await send(service.smtpPort, {
       from: "grace@example.org",
@@ -227,6 +236,10 @@ describe("a Mailbox over IMAP", () => {
     const sizes = await client.say("FETCH 1 (RFC822.SIZE BODYSTRUCTURE BINARY.SIZE[2])")
     const size = Number(/RFC822\.SIZE (\d+)/.exec(sizes.untagged[0]!)?.[1])
     expect(sizes.untagged[0]).toContain(`BINARY.SIZE[2] ${content.length}`)
+    expect(await forgetStructures(handle)).toHaveLength(1)
+    expect((await client.say("FETCH 1 (RFC822.SIZE BODYSTRUCTURE BINARY.SIZE[2])")).untagged).toEqual(sizes.untagged)
+    // It was stored again.
+    expect(await forgetStructures(handle)).toHaveLength(1)
     const complete = await client.say("FETCH 1 BODY.PEEK[]")
     const literal = /BODY\[\] \{(\d+)\}\r\n/.exec(complete.untagged[0]!)!
     expect(Number(literal[1])).toBe(size)
