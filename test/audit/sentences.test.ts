@@ -1,10 +1,13 @@
 /** Sentences that describe audit records to people. */
+import { globSync, readFileSync } from "node:fs"
+import * as path from "node:path"
 import { planOf } from "@svc/api/audit/AuditedOperations"
 import { Api } from "@svc/domain/Api"
 import { auditSentence, groups, phrases, type DescribedRecord } from "@svc/domain/audit/AuditSentences"
 import { beforeAll, describe, expect, it } from "vitest"
 import { call, makeIdentity, signUp } from "../harness/Client.ts"
 import { eventually, sharedService, type TestService } from "../harness/Service.ts"
+import { root } from "../house/Imports.ts"
 
 const languages = ["en", "de", "fr"] as const
 const record = (part: Partial<DescribedRecord>): DescribedRecord => ({
@@ -61,6 +64,10 @@ describe("an audit sentence", () => {
       "Le titulaire du compte s’est connecté",
     ])
     const grant = { kind: "grant", name: null, client: "Claude" }
+    const service = { kind: "nobody", name: null, client: null }
+    expect(inAll({ action: "audit.bridge", actor: service, target })[0]).toBe(
+      "The service closed the audit log of an earlier version",
+    )
     expect(inAll({ action: "sending.send", actor: grant, identity: "ada", target })[0]).toBe(
       "Claude sent a message of ada",
     )
@@ -75,6 +82,10 @@ describe("an audit sentence", () => {
   })
 
   it("covers every audited action and group", () => {
+    // Actions of doors other than the API.
+    const sources = globSync("packages/{api,cluster,mail-gateway,tunnel-edge}/src/**/*.ts", { cwd: root })
+    const texts = sources.map((file) => readFileSync(path.join(root, file), "utf8")).join("")
+    for (const [, action] of texts.matchAll(/action: "(\w+\.\w+)"/g)) expect(phrases, action).toHaveProperty([action!])
     for (const [name, group] of Object.entries(Api.groups)) {
       for (const endpoint of Object.values(group.endpoints)) {
         const plan = planOf({ endpoint: endpoint as never, group })

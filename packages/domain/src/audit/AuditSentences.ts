@@ -33,6 +33,11 @@ const objects = {
   audit: ["the audit log", "das Audit-Protokoll", "le journal d’audit"],
   block: ["the block on the recipient{n}{of}", "die Sperre des Empfängers{n}{of}", "le blocage du destinataire{n}{of}"],
   atSite: [" at{n}{of}", " bei{n}{of}", " à{n}{of}"],
+  auditBefore: [
+    "the audit log of an earlier version",
+    "das Audit-Protokoll einer früheren Version",
+    "le journal d’audit d’une version antérieure",
+  ],
   byImap: [" to the Mailbox{of} by IMAP", " am Postfach{of} über IMAP", " à la boîte mail{of} par IMAP"],
   bySmtp: [" to the Mailbox{of} by SMTP", " am Postfach{of} über SMTP", " à la boîte mail{of} par SMTP"],
   card: ["the card{of}", "die Karte{of}", "la carte{of}"],
@@ -60,6 +65,7 @@ const objects = {
   messages: ["messages{of}", "Nachrichten{of}", "des messages{of}"],
   name: ["a handle", "einen Handle", "un identifiant"],
   nothing: ["", "", ""],
+  ownAccess: ["its access", "seinen Zugriff", "son accès"],
   oldSecret: [
     "an earlier version of the secret{n}{of}",
     "eine frühere Version des Geheimnisses{n}{of}",
@@ -128,6 +134,7 @@ export const phrases: Readonly<Record<string, Phrase>> = {
   "audit.list": ["read", "audit"],
   "audit.read": ["read", "audit"],
   "audit.export": ["download", "audit"],
+  "audit.bridge": ["close", "auditBefore"],
   "device_login.start": ["request", "device"],
   "device_login.poll": ["collect", "device"],
   "device_confirmation.approve": ["approve", "device"],
@@ -206,6 +213,8 @@ export const phrases: Readonly<Record<string, Phrase>> = {
   "submission.send": ["send", "message"],
   "mcp.exchange": ["use", "mcp"],
   "oauth.consent": ["connect", "app"],
+  "oauth.token": ["signIn", "nothing"],
+  "oauth.refresh": ["renew", "ownAccess"],
   "oauth.revoke": ["revoke", "appAccess"],
 }
 
@@ -248,6 +257,7 @@ const kinds: Readonly<Record<string, InThree>> = {
   identity_key: ["An Identity Key", "Ein Identity Key", "Une clé d’identité"],
   grant: ["An app", "Eine App", "Une application"],
   imap_password: ["A mail program", "Ein E-Mail-Programm", "Un logiciel de messagerie"],
+  service: ["The service", "Der Dienst", "Le service"],
   nobody: ["Somebody unknown", "Jemand Unbekanntes", "Une personne inconnue"],
 }
 
@@ -270,7 +280,9 @@ export const auditSentence = (
 ): string => {
   const say = (texts: InThree) => inLanguage(language, texts)
   const named = said(actor.client) || said(actor.name)
-  const who = named === "" ? say(kinds[actor.kind] ?? kinds["nobody"]!) : mark(named)
+  // The service itself has no kind of credential.
+  const kind = action === "audit.bridge" ? "service" : actor.kind
+  const who = named === "" ? say(kinds[kind] ?? kinds["nobody"]!) : mark(named)
   const group = groups[action.split(".")[0]!]
   const phrase: Phrase | undefined = Object.hasOwn(phrases, action)
     ? phrases[action]
