@@ -10,6 +10,7 @@ export const shared = [
   "Phrases.ts",
   "account/Scope.ts",
   "audit/AuditSentences.ts",
+  "audit/AuditVerbs.ts",
   "connectors/PlatformNames.ts",
   "events/EventSentences.ts",
 ].map((name) => join(here, "..", "domain", "src", name))
