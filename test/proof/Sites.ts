@@ -52,6 +52,7 @@ export const startSite = async () => {
       seen.push({ method: request.method!, url, headers: plainHeaders(request.headers), body })
       if (request.url === "/moved") return response.writeHead(303, { location: "/found?n=1" }).end()
       if (request.url === "/missing") return response.writeHead(404).end("nothing here")
+      if (request.url === "/red") return response.end("\u001b[31mred")
       response.end("welcome")
     })
   })

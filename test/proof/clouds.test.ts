@@ -96,6 +96,7 @@ describe("svc credentials", () => {
     const { code, out, errors } = await svc(...words)
     expect(code).toBe(0)
     expect(out).toContain(`[profile ${handle}]\nrole_arn = arn:aws:iam::123456789012:role/agents\n`)
+    expect(out).toContain(`role_session_name = ${handle}\n`)
     expect(out).toContain(`web_identity_token_file = ${file()}\n`)
     expect(errors).toContain(`svc token --audience sts.amazonaws.com --handle ${handle} --write ${file()} --every 4m`)
     const spaced = path.join(home, "a token")

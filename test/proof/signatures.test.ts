@@ -241,6 +241,16 @@ describe("a signing fetch", () => {
       expect(missing.out).toMatch(/^HTTP 404\n[^]*nothing here$/)
       expect(missing.errors).toContain("returned 404")
       expect((await runHere(around, "fetch", "shop")).code).toBe(2)
+      // A site cannot control the terminal; a file gets its bytes.
+      const { isTTY } = process.stdout
+      for (const [isTerminal, text] of [
+        [true, "\ufffd[31mred"],
+        [false, "\u001b[31mred"],
+      ] as const) {
+        Object.assign(process.stdout, { isTTY: isTerminal })
+        expect((await runHere(around, "fetch", `${site.base}/red`)).out).toBe(text)
+      }
+      Object.assign(process.stdout, { isTTY })
     } finally {
       await site.stop()
       rmSync(home, { recursive: true })

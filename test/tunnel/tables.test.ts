@@ -130,6 +130,7 @@ it("every form of a body ends where it says", async () => {
     `${post}3␊abc⏎0⏎⏎`,
     `${post}g⏎`,
     `${post}3⏎abcd⏎0⏎⏎`,
+    `${post}3⏎abc␍x0⏎⏎`,
     `${post}ffffffff⏎`,
     `${post}fffffffff⏎`,
     `${post}${"0".repeat(limits.chunkLine)}`,
