@@ -2,6 +2,7 @@
 import { Client } from "@modelcontextprotocol/sdk/client/index.js"
 import { StreamableHTTPClientTransport } from "@modelcontextprotocol/sdk/client/streamableHttp.js"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { byName } from "@svc/api/mcp/Tools"
 import { call, makeIdentity, signUp } from "../harness/Client.ts"
 import { eventually, sharedService, type TestService } from "../harness/Service.ts"
 
@@ -76,6 +77,13 @@ describe("Output schema", () => {
       expect(outputSchema, name).toMatchObject({ type: "object", anyOf: [{ type: "object" }, { type: "object" }] })
     }
     expect(JSON.stringify(tools)).not.toContain("$ref")
+    // A message that was received has the same foreign members in the result of every tool.
+    const foreign = new Set(byName.get("svc_email_get")!.untrusted)
+    for (const name of ["svc_email_get", "svc_email_update"]) {
+      const { listed, untrusted } = byName.get(name)!
+      const members = Object.keys(listed.outputSchema["anyOf"][0].properties)
+      expect(members.filter((member) => foreign.has(member)).toSorted(), name).toEqual([...untrusted].toSorted())
+    }
     const refusal = await refused(owner, "svc_identity_get", { handle: "nobody-here" })
     expect(refusal).toMatchObject({ code: "not_found", agent_hint: "fix_call" })
   })

@@ -55,5 +55,8 @@ it("SEARCH compares the day in the Date field as written, without its time and z
   expect((await client.say("SORT (REVERSE DATE) UTF-8 2:3")).untagged[0]).toBe("* SORT 3 2")
   const [thread] = (await client.say("THREAD REFERENCES UTF-8 2:3")).untagged
   expect(thread!.match(/\d+/g)).toEqual(["2", "3"])
+  await client.append("INBOX", `Subject: s\r\n\r\n${"x".repeat(1000)}\r\n`)
+  await client.say("NOOP")
+  expect((await client.say("SORT (SIZE) UTF-8 1,3:4")).untagged[0]).toBe("* SORT 3 1 4")
   client.close()
 })
