@@ -95,8 +95,9 @@ describe("A draft", () => {
       expect(calls.waiting()).toBe(0)
       await after(1)
     }
+    const underWay = await calls.next()
     draft.leave()
-    ;(await calls.next()).lose()
+    underWay.lose()
     await settled()
     // Closing a composer saves its draft immediately, and the next composer waits for that.
     const last = await calls.next()
