@@ -1,4 +1,4 @@
-/** What is recorded of a call, without a store: reads of the log, secrets, refusals, and the outcome that a record states. */
+/** The audit records of calls, without a store: of reads of the log, of secrets, of changes and of refusals. */
 import { actOf, outcomeOf, planOf, sourceOf } from "@svc/api/audit/AuditedOperations"
 import * as AuditRecorder from "@svc/api/audit/AuditRecorder"
 import { makeRequestContext } from "@svc/api/RequestContext"
@@ -82,18 +82,20 @@ it.effect("A secret is recorded once, before it is read, and not read without it
   }),
 )
 
-it.effect("A change is recorded with its outcome, and a refusal unless it tells nothing or passes", () =>
-  Effect.gen(function* () {
-    const { call, refuse } = yield* recorder
-    expect(yield* call("cards.patch")).toEqual(["handler", "record allowed"])
-    expect(yield* call("cards.patch", "192.0.2.1", Effect.fail(missing))).toEqual(["record refused not_found"])
-    // The statement of a change stores its record; a call that fails after it has another outcome.
-    expect(yield* call("cards.patch", "192.0.2.1", Effect.succeed(done), true)).toEqual(["kept"])
-    expect(yield* call("cards.patch", "192.0.2.1", Effect.fail(missing), true)).toEqual(["record refused not_found"])
-    expect(yield* refuse("cards.patch", missing)).toEqual(["record refused not_found"])
-    expect(yield* refuse("cards.read", missing)).toEqual([])
-    expect(yield* refuse("cards.patch", new Unavailable({ detail: "Busy." }))).toEqual([])
-  }),
+it.effect(
+  "A change is recorded with its outcome, but neither a refused read of an unknown object nor a failure of the store",
+  () =>
+    Effect.gen(function* () {
+      const { call, refuse } = yield* recorder
+      expect(yield* call("cards.patch")).toEqual(["handler", "record allowed"])
+      expect(yield* call("cards.patch", "192.0.2.1", Effect.fail(missing))).toEqual(["record refused not_found"])
+      // The statement of a change stores its record; a call that fails after it has another outcome.
+      expect(yield* call("cards.patch", "192.0.2.1", Effect.succeed(done), true)).toEqual(["kept"])
+      expect(yield* call("cards.patch", "192.0.2.1", Effect.fail(missing), true)).toEqual(["record refused not_found"])
+      expect(yield* refuse("cards.patch", missing)).toEqual(["record refused not_found"])
+      expect(yield* refuse("cards.read", missing)).toEqual([])
+      expect(yield* refuse("cards.patch", new Unavailable({ detail: "Busy." }))).toEqual([])
+    }),
 )
 
 it.each<readonly [string, Exit.Exit<typeof done, unknown>, string, string | null]>([
@@ -106,7 +108,7 @@ it.each<readonly [string, Exit.Exit<typeof done, unknown>, string, string | null
   ["an unavailable store", Exit.fail(new Unavailable({ detail: "Busy." })), "failed", "unavailable"],
   ["a call that was interrupted", Exit.failCause(Cause.interrupt(1)), "failed", "unavailable"],
   ["a defect", Exit.die(new Error("x")), "failed", "internal"],
-])("The outcome of %s is stated", (_, exit, outcome, code) => {
+])("The record of %s has its outcome", (_, exit, outcome, code) => {
   expect(outcomeOf(exit)).toEqual({ outcome, code })
 })
 
@@ -122,7 +124,7 @@ it.each([
   expect(actOf(plan, caller, null, params as Record<string, string>, makeRequestContext()).target).toEqual(target)
 })
 
-it("An unknown address is not recorded as one", () => {
+it("A record has no address if the address of the client is unknown", () => {
   const from = (address: string) => sourceOf({ address, via: "rest", tool: null, userAgent: null }).address
   expect([from("192.0.2.1"), from("unknown")]).toEqual(["192.0.2.1", null])
 })

@@ -82,7 +82,7 @@ describe("an audit sentence", () => {
   })
 
   it("covers every audited action and group", () => {
-    // Actions of doors other than the API.
+    // Actions that are recorded outside the endpoints of the API.
     const sources = globSync("packages/{api,cluster,mail-gateway,tunnel-edge}/src/**/*.ts", { cwd: root })
     const texts = sources.map((file) => readFileSync(path.join(root, file), "utf8")).join("")
     for (const [, action] of texts.matchAll(/action: "(\w+\.\w+)"/g)) expect(phrases, action).toHaveProperty([action!])
@@ -144,7 +144,7 @@ describe("a record of the log", () => {
     expect(body.target.name).toBe("laptop")
   })
 
-  it("is one of the Identity that was created, or whose key was created, rotated or revoked", async () => {
+  it("names the Identity that was created, or whose key was created, rotated or revoked", async () => {
     const { session } = await signUp(service.base)
     const { handle } = await makeIdentity(service.base, session)
     const api = (method: string, path: string, body?: object) =>

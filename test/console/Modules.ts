@@ -12,10 +12,20 @@ export const source = (file: string): Promise<any> => import(path.join(root, "pa
 
 /** How to remove each component that a test has left in place. */
 const left = new Set<() => Promise<void>>()
-/** Removes the components of a test, its language and its place, which would otherwise act on the next one: a worker keeps its modules. */
+/** Calls that no test has answered. */
+const open = new Set<Call>()
+/**
+ * Removes the components of a test, its calls, its language and its place, which would otherwise act on the next one: a
+ * worker keeps its modules.
+ */
 export const leaveAll = async () => {
   for (const leave of left) await leave()
   left.clear()
+  // What a component writes when it is removed is a call, too.
+  for (let calls = [...open]; calls.length > 0; calls = [...open])
+    await act(async () => {
+      for (const call of calls) call.lose()
+    })
   ;(await source("texts/Texts.ts")).language.value = "en"
   ;(await source("router/Router.ts")).place.value = { path: "/", search: "" }
 }
@@ -83,21 +93,33 @@ export const heldCalls = () => {
   const taken = new Set<Call>()
   vi.stubGlobal("fetch", (url: string, { method = "GET", headers = {}, body, signal }: any = {}) => {
     const { promise, resolve, reject } = Promise.withResolvers<Response>()
-    signal?.addEventListener("abort", () => reject(new DOMException("aborted", "AbortError")))
-    calls.push({
+    const ended =
+      <A extends ReadonlyArray<unknown>>(end: (...given: A) => void) =>
+      (...given: A) => {
+        open.delete(made)
+        end(...given)
+      }
+    signal?.addEventListener(
+      "abort",
+      ended(() => reject(new DOMException("aborted", "AbortError"))),
+    )
+    const made: Call = {
       method,
       url,
       headers,
       body: body === undefined ? undefined : JSON.parse(body),
-      answer: (status, content, more = {}) =>
+      answer: ended((status, content, more = {}) =>
         resolve(
           new Response(content === undefined ? null : JSON.stringify(content), {
             status,
             headers: { ...(content === undefined ? {} : { "content-type": "application/json" }), ...more },
           }),
         ),
-      lose: () => reject(new TypeError("fetch failed")),
-    })
+      ),
+      lose: ended(() => reject(new TypeError("fetch failed"))),
+    }
+    calls.push(made)
+    open.add(made)
     return promise
   })
   const next = () =>

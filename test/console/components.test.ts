@@ -3,7 +3,7 @@ import { act } from "preact/test-utils"
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest"
 import { type Drawn, drawn, Entries, eventually, heldCalls, leavePage, problem, source } from "./Modules.ts"
 
-const { Chart } = await source("charts/Chart.tsx")
+const { Chart, roundedUpBytes } = await source("charts/Chart.tsx")
 const { binaryBytes } = await source("texts/Texts.ts")
 const { Button } = await source("ui/Button.tsx")
 const { connection } = await source("client/Live.ts")
@@ -40,7 +40,7 @@ describe("A chart", () => {
     return { top, fire, draw, plot: plot!, at, texts, cursor: () => top.all({ class: "cursor" })[0]?.attributes["x"] }
   }
 
-  it("has a round scale in the unit of its values, and in that of limits if they are bytes", async () => {
+  it("has a round scale, in powers of 1024 if its values are bytes", async () => {
     const scale = async (value: number, format?: object) =>
       (await chart({ series: [{ label: "Sent", tone: "main", values: [value, 0, 0], whole: "" }], ...format })).texts(
         "div",
@@ -58,7 +58,7 @@ describe("A chart", () => {
       [10 * 1024 ** 3, "10 GiB"],
       [1010 * 1024, "1 MiB"],
     ] as const)
-      expect(await scale(value, { format: binaryBytes }), text).toContain(text)
+      expect(await scale(value, { format: binaryBytes, roundUp: roundedUpBytes }), text).toContain(text)
   })
 
   it("moves between its first and last value by key and pointer, and starts at the last", async () => {

@@ -98,7 +98,7 @@ describe("A message", () => {
     expect(button("Send now") !== undefined).toBe(is)
   })
 
-  it("cannot be sent while outgoing mail is stopped, or while a file is read, which also cancels sending", async () => {
+  it("cannot be sent while outgoing mail is stopped or a file is being read, and adding a file cancels sending", async () => {
     const mail = { to: ["ok@example.org"] }
     const key = ["GET /api/identities/:handle/mail", { params }]
     client.setQueryData(key, { outgoing: "stopped", reason: "Looking into it" })

@@ -70,7 +70,7 @@ describe("A text of the console", () => {
     }
   })
 
-  it("shows the hour of today, the day of this year, and the year of another one", () => {
+  it("shows the hour of a time of today, the day of one of this year, and the year of others", () => {
     speak("en")
     const now = new Date(2026, 0, 2, 12)
     const at = [new Date(2026, 0, 2, 9), new Date(2026, 0, 1, 23), new Date(2025, 11, 31, 23)]

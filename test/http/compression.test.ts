@@ -104,7 +104,7 @@ describe("Compression", () => {
     expect([known.status, known.body.length]).toEqual([304, 0])
   })
 
-  it("gives each encoding an entity tag of its own, which conditions accept in any encoding", async () => {
+  it("gives each encoding its own entity tag, and accepts the tag of any encoding in a condition", async () => {
     const path = `/api/identities/${handle}/card`
     await call(service.base, "PATCH", path, { token: session, body: { description: "d".repeat(1500) } })
     const plain = await raw("GET", path, bearer())

@@ -31,7 +31,7 @@ it("OPTIONS lists the method of each endpoint, and other methods are a 405", asy
   }
 })
 
-it("pages, documents and the endpoints of OAuth tell their methods too", async () => {
+it("OPTIONS and a 405 list the methods of pages, documents and the endpoints of OAuth", async () => {
   const get = "GET, HEAD, OPTIONS"
   for (const [path, methods] of [
     ["/", get],

@@ -83,7 +83,7 @@ layer(storesLayer)("An Idempotency-Key", (it) => {
     }),
   )
 
-  it.effect("that a tool call does not have is that of equal calls, which a refusal does not consume", () =>
+  it.effect("that a tool call lacks is made from its arguments, and a refusal does not use it up", () =>
     Effect.gen(function* () {
       expect(yield* repeated(201, {}, { equalTo: "equal 1" })).toEqual({ again: false, last: 201 })
       expect(yield* repeated(404, {}, { equalTo: "equal 2" })).toEqual({ again: true, last: 404 })

@@ -47,7 +47,7 @@ layer(actors(), { timeout: "60 seconds" })("Tag folders", (it) => {
     }),
   )
 
-  it.effect("hold nothing while the setting is off, and no message again that was removed from them", () =>
+  it.effect("contain nothing while the setting is off, and no message that was removed from them", () =>
     Effect.gen(function* () {
       const { id, receive, file, folders } = yield* makeMailbox("lise")
       const sql = yield* Unhurried
@@ -92,7 +92,7 @@ layer(actors(), { timeout: "60 seconds" })("Tag folders", (it) => {
     }),
   )
 
-  it.effect("and others change nothing of another Identity with the same folders and messages", () =>
+  it.effect("change nothing of another Identity with the same folders and messages", () =>
     Effect.gen(function* () {
       const [mine, other] = [yield* makeMailbox("vera"), yield* makeMailbox("jocelyn")]
       const sql = yield* Unhurried

@@ -58,7 +58,7 @@ describe("A verdict pool", () => {
       expect(judged.map(({ beside }) => beside)).toEqual([0, 1, 2, 0, 1, 2, 3, 3])
       expect(judged.map(({ isPatient }) => isPatient)).toEqual([false, false, false, true, true, true, false, true])
       ping()
-      // Waited for one of the others.
+      // It waited until a worker had finished a message.
       expect(yield* Fiber.join(fibers[8]!)).toMatchObject({ memory: 256 })
     }).pipe(Effect.scoped, withDns),
   )

@@ -150,7 +150,7 @@ describe("svc_email_get", () => {
     expect(get({ part: "links", text_offset: 2 * size }, body).links).toMatchObject([{ cut: true }])
   })
 
-  it("leaves to links and header fields what the text leaves", () => {
+  it("gives links and header fields the space that the text leaves", () => {
     const given = get({}, { ...small, text_reply: null, text: "x".repeat(13_500), html: null, links, headers })
     expect(given.links.length).toBeGreaterThan(0)
     expect(contentOf(given)).toBeLessThanOrEqual(contentBytes)

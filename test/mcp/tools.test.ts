@@ -77,7 +77,7 @@ describe("Output schema", () => {
       expect(outputSchema, name).toMatchObject({ type: "object", anyOf: [{ type: "object" }, { type: "object" }] })
     }
     expect(JSON.stringify(tools)).not.toContain("$ref")
-    // A message that was received has the same foreign members in the result of every tool.
+    // Both tools return a message, so both mark the members that its sender wrote.
     const foreign = new Set(byName.get("svc_email_get")!.untrusted)
     for (const name of ["svc_email_get", "svc_email_update"]) {
       const { listed, untrusted } = byName.get(name)!

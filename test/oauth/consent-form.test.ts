@@ -94,7 +94,7 @@ describe("The consent form", () => {
   it("offers values of the Vault once, apart from the other scopes", () => {
     expect(shown()).toContain('name="vault" value="yes">')
     expect(shown()).not.toContain('value="vault:secret"')
-    // The account is no part of the presets.
+    // No preset contains a scope of the account.
     expect([...readOnly, ...readAndAct].filter((name) => name.startsWith("account:"))).toEqual([])
   })
 

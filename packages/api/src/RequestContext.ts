@@ -60,7 +60,7 @@ export interface RequestContextState {
   commandId: string | undefined
   /** Returns the audit record of the call, which creates the resource `made`; undefined if the record is stored before the call. */
   act: ((made?: string) => Act) | undefined
-  /** What the call turned out to act on, for its audit record; undefined if its path says this. */
+  /** The Identity and the target of the audit record, if the path of the call does not name them. */
   about: (Pick<Act, "identity"> & Partial<Pick<Act, "target">>) | undefined
   /** The audit record that the statement of the change has stored. */
   recorded: AuditWrite | undefined

@@ -64,7 +64,7 @@ describe("FETCH", () => {
     expect(await vanished("2")).toEqual([])
   })
 
-  it("says that a message is removed that it returns by its number", async () => {
+  it("returns a removed message by its number, and says that it was removed", async () => {
     const store = MemoryStore.make()
     const session = await open({ store })
     await session.feed(Buffer.from(`${login}${letters.join("")}e SELECT INBOX\r\n`))
@@ -115,7 +115,7 @@ describe("SELECT", () => {
 })
 
 describe("APPEND, MOVE and NOOP", () => {
-  it("report what they did if changes cannot be read then, and the changes later", async () => {
+  it("succeed if the changes of the folder cannot be read afterwards, and report them later", async () => {
     const memory = MemoryStore.make()
     const failing = Effect.fail(new Unavailable({ detail: "away", retry_after_seconds: 1 }))
     let away: "changes" | "claim" | undefined
@@ -143,7 +143,7 @@ describe("APPEND, MOVE and NOOP", () => {
 })
 
 describe("IDLE", () => {
-  it("reports changes that cannot be read at its beginning as soon as they can", async () => {
+  it("reports changes that could not be read at its beginning once they can be read", async () => {
     const memory = MemoryStore.make()
     let failures = 0
     const away = Effect.fail(new Unavailable({ detail: "away", retry_after_seconds: 1 }))

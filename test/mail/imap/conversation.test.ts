@@ -28,7 +28,7 @@ const makeMailbox = async () => {
   return { handle, secrets, username, password, address, login, receive, messages }
 }
 
-/** Removes the stored structures of a Mailbox, as a version without them left its messages. */
+/** Removes the stored structures of messages, which messages of older versions do not have. */
 const forgetStructures = (handle: string) =>
   service.query(
     (sql) => sql`update message_content c set structure = null from identity i
@@ -238,7 +238,7 @@ describe("a Mailbox over IMAP", () => {
     expect(sizes.untagged[0]).toContain(`BINARY.SIZE[2] ${content.length}`)
     expect(await forgetStructures(handle)).toHaveLength(1)
     expect((await client.say("FETCH 1 (RFC822.SIZE BODYSTRUCTURE BINARY.SIZE[2])")).untagged).toEqual(sizes.untagged)
-    // It was stored again.
+    // The structure was stored again.
     expect(await forgetStructures(handle)).toHaveLength(1)
     const complete = await client.say("FETCH 1 BODY.PEEK[]")
     const literal = /BODY\[\] \{(\d+)\}\r\n/.exec(complete.untagged[0]!)!

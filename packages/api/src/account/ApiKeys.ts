@@ -44,7 +44,7 @@ export const layer = RequestServices.group(
     })
 
     /** Names the Identity of an existing key in the audit record. */
-    const auditOwner = Effect.fnUntraced(function* (org: string, id: string) {
+    const recordIdentityOf = Effect.fnUntraced(function* (org: string, id: string) {
       const owner = yield* keys.ownerOf(org, id)
       const exchange = yield* RequestContext
       if (owner !== undefined) exchange.about = { identity: owner }
@@ -75,14 +75,14 @@ export const layer = RequestServices.group(
       }),
       rotate: Effect.fnUntraced(function* ({ params, payload }) {
         const caller = yield* Caller
-        yield* auditOwner(caller.org.id, params.id)
+        yield* recordIdentityOf(caller.org.id, params.id)
         const overlap = payload?.overlap_seconds ?? overlapSeconds
         return yield* located((id, note) => keys.rotate(caller, params.id, id, overlap, caller.by, note))
       }),
       read: ({ params }) => Effect.flatMap(Caller, ({ org }) => keys.read(org.id, params.id)),
       revoke: Effect.fnUntraced(function* ({ params, headers }) {
         const caller = yield* Caller
-        yield* auditOwner(caller.org.id, params.id)
+        yield* recordIdentityOf(caller.org.id, params.id)
         yield* sameKey(headers["if-match"], keys.read(caller.org.id, params.id))
         yield* noting((note) => keys.revoke(caller.org.id, params.id, caller.by, note))
       }),

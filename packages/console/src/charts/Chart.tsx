@@ -4,7 +4,6 @@
  */
 import type { ComponentChildren } from "preact"
 import { useState } from "preact/hooks"
-import { binaryBytes } from "../texts/Texts.ts"
 import { Table } from "../ui/Table.tsx"
 import { say } from "./texts.ts"
 import "./charts.css"
@@ -25,6 +24,8 @@ interface ChartProps {
   readonly times: ReadonlyArray<string>
   readonly series: ReadonlyArray<Series>
   readonly format: (value: number) => string
+  /** Rounds the highest value up to the top of the scale. */
+  readonly roundUp?: (value: number) => number
   /** A horizontal line with its name. */
   readonly limit?: { readonly value: number; readonly label: string } | undefined
   /** Whether the data has arrived. */
@@ -34,23 +35,25 @@ interface ChartProps {
 /** Height of the drawing in its own units; the browser stretches it to the size of its box. */
 const height = 100
 
-/** Returns the next round number: 1, 2 or 5 times a power of ten, in binary units if the values are bytes. */
-export const roundedUp = (value: number, isBinary = false): number => {
+/** Returns the next round number: 1, 2 or 5 times a power of ten. */
+const roundedUp = (value: number) => {
   if (value <= 1) return 1
-  if (isBinary && value >= 1024) {
-    const unit = 1024 ** Math.floor(Math.log2(value) / 10)
-    return unit * Math.min(1024, roundedUp(value / unit))
-  }
   const power = 10 ** Math.floor(Math.log10(value))
   return ([1, 2, 5].find((step) => step * power >= value) ?? 10) * power
 }
 
-const topOf = ({ kind, series, times, limit, format }: ChartProps) => {
+/** Returns the next round number of B, KiB, MiB or a larger unit. */
+export const roundedUpBytes = (value: number) => {
+  const unit = value < 1024 ? 1 : 1024 ** Math.floor(Math.log2(value) / 10)
+  return unit * Math.min(1024, roundedUp(value / unit))
+}
+
+const topOf = ({ kind, series, times, limit, roundUp = roundedUp }: ChartProps) => {
   const heights = times.map((_, index) => {
     const values = series.map(({ values }) => values[index] ?? 0)
     return kind === "bars" ? values.reduce((sum, value) => sum + value, 0) : Math.max(0, ...values)
   })
-  return roundedUp(Math.max(limit?.value ?? 0, ...heights), format === binaryBytes)
+  return roundUp(Math.max(limit?.value ?? 0, ...heights))
 }
 
 /** Returns the path of a line with gaps where values are missing; a value between two gaps is a short dash. */

@@ -8,7 +8,7 @@ import { binaryBytes, duration, number } from "../texts/Texts.ts"
 import { Select } from "../ui/Field.tsx"
 import { Section, Segments } from "../ui/Page.tsx"
 import { ProblemNote } from "../ui/Problem.tsx"
-import { Chart, type Series } from "./Chart.tsx"
+import { Chart, roundedUpBytes, type Series } from "./Chart.tsx"
 import { say } from "./texts.ts"
 import { type Point, type Span, spans, spanShown, type UsageOf, useUsage } from "./Usage.ts"
 
@@ -180,6 +180,7 @@ const AccountLimits = ({ read, span }: { readonly read: Read; readonly span: Spa
         title={say("transfer")}
         kind="bars"
         format={binaryBytes}
+        roundUp={roundedUpBytes}
         series={[
           counted(
             say("to_agent"),
@@ -234,6 +235,7 @@ const IdentityLimits = ({
         title={say("mailbox")}
         kind="lines"
         format={binaryBytes}
+        roundUp={roundedUpBytes}
         series={[
           {
             label: say("size"),

@@ -2,7 +2,7 @@
  * The cache of API reads, keyed by call: `["GET /api/identities/:handle", { params }]`. Pages render from the cache first,
  * and every change names the queries that it invalidates.
  */
-import { hashKey, keepPreviousData, QueryClient, useQuery, type UseQueryResult } from "@tanstack/preact-query"
+import { keepPreviousData, QueryClient, useQuery, type UseQueryResult } from "@tanstack/preact-query"
 import { type Answer, call, type Input, type Manner, type Reading, Refused, type Route, Unreachable } from "./Client.ts"
 
 /** Whether a failed read is retried. Rejections are final, except for unavailability. */
@@ -79,18 +79,15 @@ export const allOutdated = () =>
 export const known = <R extends Reading>(route: R, input: Input<R>) =>
   client.getQueryData<Answer<R>>(keyOf(route, input as object))
 
-interface PendingChange {
-  /** Identifies the query whose data changes. */
-  readonly hash: string
-  readonly change: (before: never) => unknown
-}
-/** Changes that are being made. Pages show them already. */
-const pending = new Set<PendingChange>()
+/** Applies the changes that are being made, which pages show already, to what was read. */
+const withPending = <A>(key: readonly unknown[], data: A): A =>
+  client
+    .getMutationCache()
+    .findAll({ mutationKey: key, exact: true, status: "pending" })
+    .reduce<unknown>((changed, { meta }) => (meta as Pending).change(changed as never), data) as A
 
-const withPending = <A>(key: readonly unknown[], data: A): A => {
-  const hash = hashKey(key)
-  const changes = [...pending].filter((one) => one.hash === hash)
-  return changes.reduce<unknown>((changed, { change }) => change(changed as never), data) as A
+interface Pending extends Record<string, unknown> {
+  readonly change: (before: never) => unknown
 }
 
 /**
@@ -106,16 +103,17 @@ export const changing = async <R extends Reading>(
 ) => {
   const key = keyOf(route, input)
   const former = client.getQueryData<Answer<R>>(key)
-  const own: PendingChange = { hash: hashKey(key), change }
-  pending.add(own)
+  const meta: Pending = { change }
+  const own = client
+    .getMutationCache()
+    .build(client, { mutationKey: key, mutationFn: make, meta, networkMode: "always", gcTime: 0 })
   if (former !== undefined) client.setQueryData<Answer<R>>(key, change(former))
   try {
-    await make()
+    await own.execute(undefined)
   } catch (cause) {
     if (former !== undefined) client.setQueryData<Answer<R>>(key, former)
     throw cause
   } finally {
-    pending.delete(own)
     await outdated(paths, input.params.handle)
   }
 }

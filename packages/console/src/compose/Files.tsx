@@ -12,11 +12,11 @@ interface Reading {
   readonly share: number
 }
 
-/** Adds files to a draft: chosen, dropped or pasted. `onRead` is called before files are read. */
+/** Adds files to a draft: chosen, dropped or pasted. `beforeReading` is called if the files fit. */
 export const useFiles = (
   value: ReadonlyArray<Attached>,
   onValue: (value: ReadonlyArray<Attached>) => void,
-  onRead: () => void,
+  beforeReading: () => void,
 ) => {
   const [wrong, setWrong] = useState<string>()
   const [reading, setReading] = useState<Reading>()
@@ -28,7 +28,7 @@ export const useFiles = (
     const wanted = files.reduce((sum, { size }) => sum + size, used)
     if (wanted > attachedAtMost) return setWrong(say("too_large", { size: bytes(wanted), most: bytes(attachedAtMost) }))
     if (value.length + files.length > filesAtMost) return setWrong(say("too_many", { count: filesAtMost }))
-    onRead()
+    beforeReading()
     try {
       for (const file of files) {
         const at = (share: number) => setReading({ name: file.name, share })

@@ -83,7 +83,7 @@ const dates = made((spoken) => new Intl.DateTimeFormat(spoken, { dateStyle: "med
 const days = made((spoken) => new Intl.DateTimeFormat(spoken, { dateStyle: "medium" }))
 const clocks = made((spoken) => new Intl.DateTimeFormat(spoken, { timeStyle: "short" }))
 const shortDays = made((spoken) => new Intl.DateTimeFormat(spoken, { day: "numeric", month: "short" }))
-const datesOfYears = made((spoken) => new Intl.DateTimeFormat(spoken, { dateStyle: "short" }))
+const shortDates = made((spoken) => new Intl.DateTimeFormat(spoken, { dateStyle: "short" }))
 const utcDays = made((spoken) => new Intl.DateTimeFormat(spoken, { day: "numeric", month: "short", timeZone: "UTC" }))
 const relative = made((spoken) => new Intl.RelativeTimeFormat(spoken, { numeric: "auto", style: "short" }))
 const conjunctions = made((spoken) => new Intl.ListFormat(spoken))
@@ -110,7 +110,7 @@ export const readyTimes = () => void setTimeout(() => void (clocks(), dates()))
 /** Formats a time as message lists do: the hour for today, the day of this year, or the date with its year. */
 export const moment = (value: Date, now: Date) => {
   if (value.toDateString() === now.toDateString()) return clocks().format(value)
-  return (value.getFullYear() === now.getFullYear() ? shortDays() : datesOfYears()).format(value)
+  return (value.getFullYear() === now.getFullYear() ? shortDays() : shortDates()).format(value)
 }
 
 const units = [

@@ -133,7 +133,7 @@ export const announceKeywords = (
 export const sync = (conversation: Conversation, store: Store, removals: boolean) =>
   Effect.tapError(synchronize(conversation, store, removals), () =>
     Effect.sync(() => {
-      // It is repeated later.
+      // The next command synchronizes again.
       conversation.dirty = true
     }),
   )

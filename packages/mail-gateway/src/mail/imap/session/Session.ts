@@ -232,7 +232,7 @@ export const make = Effect.fnUntraced(function* (settings: Settings, isSecure: b
             if (Dispatch.maySync(action)) {
               const removals = Dispatch.maySendRemovals(action)
               if (Dispatch.alwaysSyncs(action)) yield* sync(conversation, store, removals)
-              // What the command did is done, whether or not its changes can be read.
+              // The command has succeeded, even if the changes of the folder cannot be read.
               else if (conversation.dirty) yield* Effect.ignore(sync(conversation, store, removals))
               else if (removals && conversation.selected !== undefined)
                 sendRemovals(conversation, conversation.selected)
