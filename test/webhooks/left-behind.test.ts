@@ -214,10 +214,13 @@ layer(sharedServices, { timeout: "60 seconds" })("an attempt that was never reco
       const at = new Date(yield* Clock.currentTimeMillis)
       yield* sql`update delivery set status = 'queued', attempts = '[]', next_attempt_at = ${at} where id = ${delivery_id}`
       const reads = yield* Reads
-      const leaseWaits = reads`select from pg_stat_activity where wait_event_type = 'Lock' and query like '%busy as (%' and datname = current_database()`
+      // Only the statement that leases this delivery waits for the lock of its row.
+      const leaseWaits = reads`
+        select from pg_stat_activity
+        where wait_event = 'transactionid' and query like '%busy as (%' and datname = current_database()`
       const shutdown = yield* sql.withTransaction(
         Effect.gen(function* () {
-          yield* sql`lock table signing_secret in access exclusive mode`
+          yield* sql`select from delivery where id = ${delivery_id} for update`
           yield* ask(Context.get(context, Identities).of(handle).Work(undefined, { discard: true }))
           yield* waitUntil(leaseWaits, (rows) => rows.length > 0, 0)
           const leaving = yield* Effect.forkIn(Scope.close(scope, Exit.void), yield* Effect.scope)
