@@ -125,6 +125,20 @@ describe("A message that is marked", () => {
     await expect(marked).rejects.toThrow()
   })
 
+  it("is read without a mark that was being made when the cache was emptied, as it is when signing out", async () => {
+    const { top, calls, mark } = await read()
+    const marked = mark(true)
+    const change = await calls.next()
+    await shows(top, "read")
+    client.clear()
+    const { top: next } = await drawn(Reader, {})
+    ;(await calls.next()).answer(200, { seen: false })
+    await shows(next, "unread")
+    change.answer(200, {})
+    ;(await calls.next()).answer(200, { seen: false })
+    await marked
+  })
+
   it("stays open if reading it again fails, so that it is not marked as read again", async () => {
     const { top, calls } = await read()
     const again = client.refetchQueries()
