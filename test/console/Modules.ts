@@ -21,7 +21,7 @@ const open = new Set<Call>()
 export const leaveAll = async () => {
   for (const leave of left) await leave()
   left.clear()
-  // What a component writes when it is removed is a call, too.
+  // A component that is removed may save its data by another call.
   for (let calls = [...open]; calls.length > 0; calls = [...open])
     await act(async () => {
       for (const call of calls) call.lose()

@@ -152,7 +152,7 @@ describe("The posts of a connected account", () => {
     ])
   })
 
-  it("show that there are none only once, also after a further page", async () => {
+  it("show one note if the list is empty, also after a further page", async () => {
     const page = await opened()
     await answered(200, { posts: [], cursor: "more" })
     await eventually(() => expect(page.top.textContent).toContain("No posts yet"))

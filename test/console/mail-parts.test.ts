@@ -125,12 +125,15 @@ describe("A message that is marked", () => {
     await expect(marked).rejects.toThrow()
   })
 
-  it("is read without a mark that was being made when the cache was emptied, as it is when signing out", async () => {
+  it("has none of the changes that were under way when the person signed out", async () => {
     const { top, calls, mark } = await read()
-    const marked = mark(true)
-    const change = await calls.next()
+    const [marked, rejected] = [mark(true), mark(true)]
+    const [change, refused] = [await calls.next(), await calls.next()]
     await shows(top, "read")
     client.clear()
+    refused.answer(409, { code: "conflict", status: 409, title: "t", detail: "no", agent_hint: "stop" })
+    await expect(rejected).rejects.toThrow()
+    expect(client.getQueryData([route, input])).toBeUndefined()
     const { top: next } = await drawn(Reader, {})
     ;(await calls.next()).answer(200, { seen: false })
     await shows(next, "unread")

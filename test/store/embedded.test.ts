@@ -151,7 +151,7 @@ describe.skipIf(process.platform !== "linux")("the embedded database", () => {
     await one.query("create table t as select 42 as n")
     expect(await two.query("select n from t")).toBe('[{"n":42}]')
     const server = serverOf(where)
-    // Ctrl+C in the terminal of the service does not reach the server, which the service stops in its order.
+    // Ctrl+C in the terminal must not reach the server: the service stops the server after its own work.
     const groupOf = (pid: number) => readFileSync(`/proc/${pid}/stat`, "utf8").split(") ")[1]!.split(" ")[2]
     expect(groupOf(server)).not.toBe(groupOf(one.child.pid!))
     await one.leave()

@@ -79,20 +79,20 @@ export const allOutdated = () =>
 export const known = <R extends Reading>(route: R, input: Input<R>) =>
   client.getQueryData<Answer<R>>(keyOf(route, input as object))
 
-/** Applies the changes that are being made, which pages show already, to what was read. */
+interface Pending extends Record<string, unknown> {
+  readonly change: (before: never) => unknown
+}
+
+/** Adds the changes that are still being made to data that was read. */
 const withPending = <A>(key: readonly unknown[], data: A): A =>
   client
     .getMutationCache()
     .findAll({ mutationKey: key, exact: true, status: "pending" })
     .reduce<unknown>((changed, { meta }) => (meta as Pending).change(changed as never), data) as A
 
-interface Pending extends Record<string, unknown> {
-  readonly change: (before: never) => unknown
-}
-
 /**
- * Makes a change that the page shows at once. A response to an earlier read does not hide it while it is being made.
- * Afterwards, the queries below `paths` are read again. If the change fails, the page shows the former data.
+ * Makes a change that the page shows immediately, even if a response to an earlier read arrives meanwhile. Afterwards, the
+ * queries below `paths` are read again. If the change fails, the page shows the former data.
  */
 export const changing = async <R extends Reading>(
   route: R,
@@ -102,16 +102,19 @@ export const changing = async <R extends Reading>(
   paths: ReadonlyArray<string> = [route.slice("GET ".length)],
 ) => {
   const key = keyOf(route, input)
-  const former = client.getQueryData<Answer<R>>(key)
+  /** Replaces the cached data. Does nothing after signing out, which empties the cache. */
+  const show = (next: (shown: Answer<R>) => Answer<R>) =>
+    client.setQueryData<Answer<R>>(key, (shown) => (shown === undefined ? undefined : next(shown)))
+  const former = known(route, input)
   const meta: Pending = { change }
-  const own = client
+  const mutation = client
     .getMutationCache()
     .build(client, { mutationKey: key, mutationFn: make, meta, networkMode: "always", gcTime: 0 })
-  if (former !== undefined) client.setQueryData<Answer<R>>(key, change(former))
+  show(change)
   try {
-    await own.execute(undefined)
+    await mutation.execute(undefined)
   } catch (cause) {
-    if (former !== undefined) client.setQueryData<Answer<R>>(key, former)
+    show((shown) => former ?? shown)
     throw cause
   } finally {
     await outdated(paths, input.params.handle)
