@@ -1,12 +1,13 @@
 /** Calls of the console, the session of a browser, and what a change makes stale, without a browser. */
 import { document as openapi } from "@svc/api/openapi/Document"
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest"
-import { Entries, heldCalls, leaveAll, source } from "./Modules.ts"
+import { Entries, heldCalls, leaveAll, mounted, source } from "./Modules.ts"
 
 const { addressOf, call, callTagged, Refused, signedOut, Unreachable, unreachable } = await source("client/Client.ts")
 const { client, outdated, retries } = await source("client/Queries.ts")
 const { accountChanged, applyChanges, applyEvent, eventTypes, latest } = await source("client/Invalidation.ts")
 const session = await source("client/Session.ts")
+const { useIdentities } = await source("shell/Identities.ts")
 const { language } = await source("texts/Texts.ts")
 const { place } = await source("router/Router.ts")
 const { unsavedInput } = await source("client/Unsaved.ts")
@@ -170,15 +171,18 @@ describe("What is stale after a change", () => {
     expect(stale()).toBe(3)
   })
 
-  it("is read once for a burst, and the last Event is announced immediately", async () => {
-    const invalidated = vi.spyOn(client, "invalidateQueries")
+  it("is read once for a burst over several Identities, and the last Event is announced immediately", async () => {
+    const list = { identities: [{ handle: "h0", status: "ready" }], next_cursor: null }
+    const shown = await mounted<object, any>(useIdentities, {})
+    ;(await calls.next()).answer(200, list)
+    await vi.waitFor(() => expect(shown.now.data).toEqual(list))
     vi.useFakeTimers()
-    for (let n = 0; n < 5; n++) applyEvent({ id: String(n), type: "card.updated", handle: "ada", created_at: "" })
-    expect([latest.value.id, invalidated.mock.calls.length]).toEqual(["4", 0])
+    for (let n = 0; n < 5; n++) applyEvent({ id: String(n), type: "identity.ready", handle: `h${n}`, created_at: "" })
+    expect([latest.value.id, calls.all.length]).toEqual(["4", 1])
     await vi.advanceTimersByTimeAsync(150)
-    expect(invalidated.mock.calls.length).toBe(2)
+    expect(calls.all.length).toBe(2)
     await vi.advanceTimersByTimeAsync(1_000)
-    expect(invalidated.mock.calls.length).toBe(2)
+    expect(calls.all.length).toBe(2)
   })
 })
 

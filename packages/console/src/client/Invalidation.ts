@@ -5,7 +5,7 @@
 import { signal } from "@preact/signals"
 import type { Api } from "@svc/domain/Api"
 import type { EventType } from "@svc/domain/events/Event"
-import { allOutdated, outdated } from "./Queries.ts"
+import { allOutdated, outdatedBy, type Stale } from "./Queries.ts"
 
 export interface Happened {
   readonly id: string
@@ -131,7 +131,7 @@ const unseenAtHome = new Set<Resource>([
 /** Period in milliseconds in which notifications are collected, so that a burst causes one request per query. */
 const gatherMillis = 150
 
-const stale = new Map<string, { readonly paths: ReadonlyArray<string>; readonly handle: string | null }>()
+const stale = new Map<string, Stale>()
 let timer: ReturnType<typeof setTimeout> | undefined
 
 const invalidate = (name: string, paths: ReadonlyArray<string>, handle: string | null) => {
@@ -140,7 +140,7 @@ const invalidate = (name: string, paths: ReadonlyArray<string>, handle: string |
     timer = undefined
     const all = [...stale.values()]
     stale.clear()
-    for (const { paths, handle } of all) void outdated(paths, handle)
+    void outdatedBy(all)
   }, gatherMillis)
 }
 

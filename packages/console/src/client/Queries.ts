@@ -60,14 +60,25 @@ const concerns = (input: unknown, handle: string | null | undefined) => {
   return handle == null || own === undefined || own === handle
 }
 
-/** Invalidates the queries below these paths, restricted to a Handle if one is given. */
-export const outdated = (paths: ReadonlyArray<string>, handle?: string | null) =>
+/** Paths whose queries are stale; with a Handle, only the queries about it. */
+export interface Stale {
+  readonly paths: ReadonlyArray<string>
+  readonly handle?: string | null | undefined
+}
+
+/** Invalidates the queries that any of `causes` makes stale. Each query is read again once, however many causes it has. */
+export const outdatedBy = (causes: ReadonlyArray<Stale>) =>
   client.invalidateQueries({
     predicate: ({ queryKey: [route, input] }) =>
       typeof route === "string" &&
-      paths.some((path) => route === `GET ${path}` || route.startsWith(`GET ${path}/`)) &&
-      concerns(input, handle),
+      causes.some(
+        ({ paths, handle }) =>
+          concerns(input, handle) && paths.some((path) => route === `GET ${path}` || route.startsWith(`GET ${path}/`)),
+      ),
   })
+
+/** Invalidates the queries below these paths, restricted to a Handle if one is given. */
+export const outdated = (paths: ReadonlyArray<string>, handle?: string | null) => outdatedBy([{ paths, handle }])
 
 /** Invalidates everything that was read from the API; what a composer began with is not read again. */
 export const allOutdated = () =>
