@@ -3,6 +3,7 @@ import { Timing } from "@svc/cluster/Timing"
 import * as Worker from "@svc/cluster/work/Worker"
 import { describe, expect, it } from "@effect/vitest"
 import { Clock, Deferred, Effect, Fiber } from "effect"
+import { MaxOpsBeforeYield } from "effect/Scheduler"
 import { TestClock } from "effect/testing"
 
 /** A work source whose behavior the test defines. */
@@ -67,6 +68,33 @@ describe("an actor's work", () => {
       yield* worker.wakeFor("outbox")
       yield* worker.run
       expect(order).toEqual([...names, "saga", ...names])
+    }),
+  )
+
+  it.effect("is not lost if it is reported at any step of the end of a run", () =>
+    Effect.gen(function* () {
+      const lost: Array<number> = []
+      for (let steps = 0; steps < 40; steps++) {
+        const checked = yield* Deferred.make<void>()
+        let isKnown = false
+        let checks = 0
+        const source = pretend({
+          dispatch: () => Effect.sync(() => (isKnown && checks++, false)),
+          nextDue: () => Effect.as(Deferred.succeed(checked, undefined), null),
+        })
+        const start = Effect.sync(() => checks++)
+        const worker = yield* Worker.make({ state: Effect.succeed("there"), sources: [source], start })
+        // The run yields to other fibers after each of its steps.
+        const run = yield* Effect.forkChild(Effect.provideService(worker.run, MaxOpsBeforeYield, 3))
+        yield* Deferred.await(checked)
+        for (let step = 0; step < steps; step++) yield* Effect.yieldNow
+        isKnown = true
+        yield* worker.wake
+        yield* Fiber.join(run)
+        yield* Effect.yieldNow
+        if (checks === 0) lost.push(steps)
+      }
+      expect(lost).toEqual([])
     }),
   )
 

@@ -117,7 +117,11 @@ export const make = Effect.fnUntraced(function* <State>(parts: {
       changed.closeUnsafe()
       const wait = yield* orUnavailable(turn)
       if (wait === 0 || requested) continue
-      if (!isBusy() && wait > Timing.residentWaitMillis) return
+      if (!isBusy() && wait > Timing.residentWaitMillis) {
+        // In the same turn as the check, so that a wake from now on starts a new run.
+        running = false
+        return
+      }
       yield* Effect.raceFirst(changed.await, Effect.sleep(Math.min(wait, Timing.residentWaitMillis)))
     }
   })
@@ -132,10 +136,14 @@ export const make = Effect.fnUntraced(function* <State>(parts: {
       Effect.tapCause((cause) =>
         Cause.hasInterruptsOnly(cause) ? Effect.void : Effect.logWarning("The work of an actor was interrupted", cause),
       ),
-      // A check that failed has to be repeated.
-      Effect.onError(() => Effect.sync(() => nextLook.fill(anyTime))),
       Effect.onInterrupt(() => Effect.forEach(sources, (source) => source.settle, { concurrency: "unbounded" })),
-      Effect.ensuring(Effect.sync(() => (running = false))),
+      Effect.onError(() =>
+        Effect.sync(() => {
+          // A check that failed has to be repeated.
+          nextLook.fill(anyTime)
+          running = false
+        }),
+      ),
     )
   }).pipe(Effect.asVoid)
 
