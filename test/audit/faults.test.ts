@@ -10,6 +10,7 @@ import { Unhurried } from "@svc/cluster/store/Database"
 import { Vault } from "@svc/cluster/vault/Vault"
 import { Clock, Context, Effect, Exit, Fiber, Layer, Scope } from "effect"
 import { PrometheusMetrics } from "effect/observability"
+import { MaxOpsBeforeYield } from "effect/Scheduler"
 import { TestClock } from "effect/testing"
 import { vi } from "vitest"
 import { waitUntil } from "../harness/Actors.ts"
@@ -38,6 +39,23 @@ it.effect("The queue of marks continues after a failed mark", () =>
       queue.touch([org])
       yield* Effect.promise(() => vi.waitFor(() => expect(marks).toBe(at + 1), patience))
       yield* Effect.promise(() => new Promise((resolve) => setImmediate(resolve)))
+    }
+  }),
+)
+
+it.effect("The queue of marks loses no Org that is added at any step of the end of a round", () =>
+  Effect.gen(function* () {
+    for (let steps = 0; steps < 30; steps++) {
+      let marks = 0
+      const store = () => Effect.sync(() => (marks++, []))
+      // The round yields to other fibers after each of its steps.
+      const queue = yield* Effect.provideService(SealQueue.make(store as never), MaxOpsBeforeYield, 3)
+      queue.touch(["one"])
+      while (marks === 0) yield* Effect.yieldNow
+      for (let step = 0; step < steps; step++) yield* Effect.yieldNow
+      queue.touch(["two"])
+      for (let step = 0; step < 60; step++) yield* Effect.yieldNow
+      expect([steps, marks]).toEqual([steps, 2])
     }
   }),
 )

@@ -158,8 +158,8 @@ export const clusterAudit: Mutants = {
   },
   "seals-stop-after-a-failure": {
     file: "cluster/src/audit/SealQueue.ts",
-    from: "}).pipe(Effect.ignoreCause, Effect.ensuring(Effect.sync(() => (underWay = false))))",
-    to: "}).pipe(Effect.tap(() => Effect.sync(() => (underWay = false))), Effect.ignoreCause)",
+    from: "}).pipe(Effect.catchCause(() => Effect.sync(() => void (underWay = false))))",
+    to: "}).pipe(Effect.ignoreCause)",
     bug: "After one failure of the store nothing is sealed until a scan finds it",
     tests: ["audit/faults"],
   },

@@ -28,7 +28,9 @@ export const make = Effect.fnUntraced(function* (sql: Sql) {
       waiting = new Set()
       yield* orUnavailable(mark(sql, orgs, new Date(yield* Clock.currentTimeMillis)))
     }
-  }).pipe(Effect.ignoreCause, Effect.ensuring(Effect.sync(() => (underWay = false))))
+    // In the same turn as the check, so that Orgs that are added from now on start another round.
+    underWay = false
+  }).pipe(Effect.catchCause(() => Effect.sync(() => void (underWay = false))))
 
   return {
     touch: (orgs: ReadonlyArray<string>): void => {

@@ -88,6 +88,8 @@ export const make = Effect.fnUntraced(function* ({ calls, pollTrigger }: Parts) 
         ),
         FiberSet.run(fibers),
       )
+      // It was closed while it was started.
+      if (open !== handle) handle.fiber.interruptUnsafe()
     })
 
   return {

@@ -141,7 +141,9 @@ export const source: Source<OwnIdentity, Needs> = {
         const lost = yield* Effect.orElseSucceed(renew([...underWay.keys()]), () => [])
         for (const row of lost) underWay.get(row)?.interruptUnsafe()
       }
-    }).pipe(Effect.ensuring(Effect.sync(() => (isRenewing = false))))
+      // In the same turn as the check, so that an attempt that begins from now on has its lease renewed.
+      isRenewing = false
+    }).pipe(Effect.onError(() => Effect.sync(() => void (isRenewing = false))))
 
     const attempt = (identity: OwnIdentity, leased: Leased, gate: Gate, raised: Effect.Effect<void>) =>
       transmit(identity, leased, gate).pipe(
