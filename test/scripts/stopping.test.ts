@@ -30,7 +30,7 @@ beforeEach(() => {
     `const fs = require("node:fs"), { spawn } = require("node:child_process")
      fs.appendFileSync("runs", "x")
      fs.appendFileSync("commands", process.argv.slice(2).join(" ") + "\\n")
-     const child = spawn(process.execPath, ["-e", "setTimeout(() => {})"])
+     const child = spawn(process.execPath, ["-e", "setInterval(() => {}, 60_000)"])
      fs.writeFileSync("pids.new", process.pid + " " + child.pid)
      fs.renameSync("pids.new", "pids")
      const look = setInterval(() => { if (fs.existsSync("go")) { fs.mkdirSync("node_modules", { recursive: true }); child.kill(); clearInterval(look) } }, 20)`,
