@@ -1,5 +1,8 @@
+import { once } from "node:events"
+import { type AddressInfo, connect, createServer } from "node:net"
 import { describe, expect, it } from "vitest"
 import * as ProxyHeader from "@svc/cluster/net/ProxyHeader"
+import { readHeader } from "@svc/cluster/net/ProxiedSocket"
 
 const signature = [0x0d, 0x0a, 0x0d, 0x0a, 0x00, 0x0d, 0x0a, 0x51, 0x55, 0x49, 0x54, 0x0a]
 const binary = (versionAndCommand: number, family: number, body: ReadonlyArray<number>) =>
@@ -62,4 +65,15 @@ describe("A PROXY protocol header", () => {
       }
     })
   }
+
+  it("that the balancer does not finish before it ends the connection closes it before the time for the header is over", async () => {
+    const server = createServer({ allowHalfOpen: true }, (socket) => readHeader(socket, 3_600_000, () => {}))
+    server.listen(0, "127.0.0.1")
+    await once(server, "listening")
+    const socket = connect({ port: (server.address() as AddressInfo).port, host: "127.0.0.1", allowHalfOpen: true })
+    socket.resume().end("PROXY TCP4 203.0.113.7")
+    await once(socket, "end")
+    socket.destroy()
+    server.close()
+  })
 })
