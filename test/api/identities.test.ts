@@ -98,6 +98,24 @@ describe("Identity", () => {
     expect((await call(service.base, "GET", path, { token: session })).body).toEqual({})
   })
 
+  it("is shown as being deleted even if its deletion ends before the response is made", async () => {
+    const { session } = await signUp(service.base)
+    await signUp(service.base)
+    const { handle } = await makeIdentity(service.base, session)
+    const read = () => call(service.base, "GET", `/api/identities/${handle}`, { token: session })
+    const { body: before } = await read()
+    // The account does not find the Identity any more from the moment in which its deletion begins.
+    const run = (statement: string) => service.query((sql) => sql.unsafe(statement))
+    await run(`create function leave() returns trigger language plpgsql as $$ begin
+      new.org_id := (select id from org where id <> new.org_id limit 1); return new; end $$`)
+    await run(`create trigger leave before update of status on identity for each row
+      when (new.handle = '${handle}' and new.status = 'deleting') execute function leave()`)
+    const deleted = await call(service.base, "DELETE", `/api/identities/${handle}`, { token: session })
+    await run("drop function leave cascade")
+    expect([deleted.status, deleted.body]).toEqual([202, { ...before, status: "deleting" }])
+    expect((await read()).status).toBe(404)
+  })
+
   it("is deleted in reverse order, its key rejected, its name reserved", async () => {
     const { session } = await signUp(service.base)
     const { handle, identity, secrets } = await makeIdentity(service.base, session)

@@ -225,6 +225,7 @@ const cases: ReadonlyArray<Case> = [
   ["verify token.txt", { "POST /": verified }, { requests: [`POST /api/verify {"token":"${jwt}"}`] }],
   ["verify list.json", {}, { code: 2, errors: /neither a token nor a JSON object/ }],
   ["verify absent.json", {}, { code: 2, errors: /nor a file that can be read/ }],
+  ["fetch https://shop.example/ -H accept", {}, { code: 2, errors: /accept is not a header field/ }],
   [
     "sign-in https://api.test/oauth/authorize?a=1&b=2 --handle ada",
     { "POST /": signIn },

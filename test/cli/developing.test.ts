@@ -75,6 +75,47 @@ describe("svc listen and svc trigger", () => {
     expect(body.allowed_recipients.map(({ reason }: { reason: string }) => reason)).toEqual(["account_owner"])
   })
 
+  it("forward what happens until the key is revoked, and show Events of the account and failures", async () => {
+    const create = { token: session, body: { name: "listener" } }
+    const { body: listener } = await call(service.base, "POST", "/api/keys", create)
+    const receiver = await startReceiver((response) =>
+      response.writeHead(307, { location: `${service.base}/api/health` }).end(),
+    )
+    const secret = `whsec_${Buffer.alloc(24, 7).toString("base64")}`
+    const words = ["--forward-to", receiver.url, "--secret", secret, "--json"]
+    const listening = runHere({ home, env: { ...around().env, SVC_KEY: listener.key } }, "listen", ...words)
+    let n = 0
+    const change = () =>
+      call(service.base, "PATCH", `/api/identities/${ada.handle}/card`, {
+        token: session,
+        body: { description: `change ${n++}` },
+      })
+    await eventually(change, () => receiver.got.length > 0)
+    await receiver.stop()
+    for (const { type } of receiver.got.map(({ body }) => body)) expect(type).toBe("card.updated")
+    receiver.verify(secret, receiver.got[0]!)
+    await change()
+    const { api_key } = (await call(service.base, "POST", "/api/keys", create)).body
+    await eventually(
+      () => call(service.base, "GET", "/api/events?limit=5", { token: session }),
+      ({ body }) => body.events.some(({ data }: { data: { key_id?: string } }) => data.key_id === api_key.id),
+    )
+    await call(service.base, "DELETE", `/api/keys/${listener.api_key.id}`, { token: session })
+    const { code, out, errors } = await listening
+    expect([code, errors]).toEqual([2, expect.stringContaining("unauthenticated")])
+    const events = out
+      .trim()
+      .split("\n")
+      .map((line) => JSON.parse(line))
+    expect(events.map(({ type, forwarded = null }) => [type, forwarded])).toEqual(
+      expect.arrayContaining([
+        ["card.updated", "307"],
+        ["card.updated", expect.stringMatching(/^failed: .*ECONNREFUSED/)],
+        ["api_key.created", null],
+      ]),
+    )
+  })
+
   it("follow svc init, which creates the Identity, its key and the configuration of a client without a terminal", async () => {
     const folder = mkdtempSync(path.join(os.tmpdir(), "svc-init-"))
     const handle = newHandle("init")

@@ -167,6 +167,53 @@ describe("svc audit", () => {
     const { code } = await run(["audit", "--since", "yesterday"], {}, asAdmin)
     expect(code).toBe(2)
   })
+
+  const record = {
+    id: "aud_0000000000e008000000000001",
+    at: "2026-11-22T01:02:03.000Z",
+    class: "change",
+    action: "cards.patch",
+    actor: { kind: "session", id: "s", name: null, client: null },
+    identity: "ada",
+    target: null,
+    outcome: "refused",
+    code: "scope_missing",
+    scope: null,
+    source: { address: null, via: "mcp", tool: "svc_card_update", user_agent: null },
+    request_id: null,
+    count: 1,
+    sealed: null,
+  }
+
+  it("shows the reason of a rejection and the tool, and says after 1000 records where the others are", async () => {
+    const full = { records: Array.from({ length: 200 }, () => record), next_cursor: "c" }
+    const many = await run(["audit"], { "GET /": full }, asAdmin)
+    expect([many.code, many.requests.length]).toEqual([0, 5])
+    const lines = many.out.trim().split("\n")
+    expect(lines).toHaveLength(1_000)
+    expect(lines[0]).toMatch(/^2026-11-22T01:02:03\.000Z {2}.*ada.* \(scope_missing\) {2}mcp:svc_card_update, -$/)
+    expect(many.errors).toBe("svc: these are the newest 1000 records; GET /api/audit/export returns all\n")
+    const all = [...Array<object>(4).fill(full), { ...full, next_cursor: null }]
+    expect((await run(["audit"], { "GET /": all }, asAdmin)).errors).toBe("")
+    const refused = await run(["audit"], { "GET /": problem(403, "admin_required") }, asAdmin)
+    expect([refused.code, refused.errors]).toEqual([1, "svc: No: Because (admin_required, fix_call)\n"])
+  })
+
+  it("verify reports an empty export, and reads the master key from a file", async () => {
+    const file = path.join(home, "audit.jsonl")
+    const keyFile = path.join(home, "master-key")
+    writeFileSync(file, '{"head":null,"since":null,"until":null}\n')
+    const verify = (...words: ReadonlyArray<string>) => run(["audit", "verify", file, ...words], {}, {})
+    expect(await verify()).toMatchObject({ code: 0, out: "The export contains no sealed records.\n" })
+    writeFileSync(keyFile, `${Buffer.alloc(32, 7).toString("base64")}\n`)
+    expect(await verify("--json", "--master-key-file", keyFile)).toMatchObject({
+      code: 0,
+      out: '{"sound":true,"records":0,"from":null,"to":null,"faults":[],"head":null}\n',
+    })
+    writeFileSync(keyFile, "short")
+    for (const name of [keyFile, path.join(home, "absent")])
+      expect((await verify("--master-key-file", name)).code).toBe(2)
+  })
 })
 
 describe("svc init", () => {

@@ -8,7 +8,7 @@ import * as oidc from "openid-client"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { call, makeIdentity, signUp } from "../harness/Client.ts"
 import { has } from "../harness/Programs.ts"
-import { runHere } from "../harness/Commands.ts"
+import { asAdmin, commands, runHere } from "../harness/Commands.ts"
 import { eventually, sharedService, type TestService } from "../harness/Service.ts"
 import { startSvc } from "../harness/Svc.ts"
 
@@ -89,67 +89,142 @@ describe("svc token", () => {
 })
 
 describe("svc credentials", () => {
-  const host = () => service.base.replace("http://", "")
-
-  it("prints a profile of AWS and the trust policy of its role", async () => {
-    const words = ["credentials", "aws", "--role-arn", "arn:aws:iam::123456789012:role/agents", "--file", file()]
-    const { code, out, errors } = await svc(...words)
-    expect(code).toBe(0)
-    expect(out).toContain(`[profile ${handle}]\nrole_arn = arn:aws:iam::123456789012:role/agents\n`)
-    expect(out).toContain(`role_session_name = ${handle}\n`)
-    expect(out).toContain(`web_identity_token_file = ${file()}\n`)
-    expect(errors).toContain(`svc token --audience sts.amazonaws.com --handle ${handle} --write ${file()} --every 4m`)
-    const spaced = path.join(home, "a token")
-    expect((await svc(...words.with(-1, spaced))).errors).toContain(`--write "${spaced}" --every`)
-    const [statement] = JSON.parse((await svc(...words, "--trust")).out).Statement
-    expect(statement.Principal.Federated).toBe(`arn:aws:iam::123456789012:oidc-provider/${host()}`)
-    expect(statement.Condition.StringEquals).toEqual({
-      [`${host()}:aud`]: "sts.amazonaws.com",
-      [`${host()}:sub`]: `agent:${id}`,
-    })
-    const elsewhere = ["credentials", "aws", "--role-arn", "arn:aws-cn:iam::123456789012:role/agents", "--trust"]
-    expect((await svc(...elsewhere)).out).toContain('"arn:aws-cn:iam::123456789012:oidc-provider/')
-    expect((await svc("credentials", "aws", "--role-arn", "agents")).code).toBe(2)
+  const { run } = commands()
+  const arn = "arn:aws-cn:iam::123456789012:role/team/agents"
+  const provider = "projects/12/locations/global/workloadIdentityPools/pool/providers/svc"
+  /** What a command reads for the configuration of a cloud. */
+  const forCloud = {
+    "GET /.well-known/openid-configuration": { issuer: "https://a.example/x" },
+    "GET /api/identities/": { id: "i1", handle: "ada" },
+  }
+  const document = (value: unknown) => `${JSON.stringify(value, null, 2)}\n`
+  const keepFresh = (audience: string) =>
+    new RegExp(
+      `^svc: Keep the file fresh: svc token --audience ${audience} --handle ada --write /t/token --every 4m\n$`,
+    )
+  const externalAccount = {
+    type: "external_account",
+    audience: `//iam.googleapis.com/${provider}`,
+    subject_token_type: "urn:ietf:params:oauth:token-type:jwt",
+    token_url: "https://sts.googleapis.com/v1/token",
+    credential_source: { file: "/t/token" },
+  }
+  const plugin = (audience: string) => ({
+    apiVersion: "client.authentication.k8s.io/v1",
+    interactiveMode: "Never",
+    command: "svc",
+    args: ["token", "--format", "kubernetes", "--audience", audience, "--handle", "ada", "--api", "http://api.test"],
   })
 
-  it("prints an external account of Google Cloud and the principal to allow", async () => {
-    const provider = "projects/1234/locations/global/workloadIdentityPools/agents/providers/svc"
-    const words = ["credentials", "gcp", "--provider", provider, "--file", file()]
-    expect(JSON.parse((await svc(...words)).out)).toMatchObject({
-      type: "external_account",
-      audience: `//iam.googleapis.com/${provider}`,
-      credential_source: { file: file() },
-    })
-    const account = "robot@agents.iam.gserviceaccount.com"
-    expect(JSON.parse((await svc(...words, "--service-account", account)).out).service_account_impersonation_url).toBe(
-      `https://iamcredentials.googleapis.com/v1/projects/-/serviceAccounts/${account}:generateAccessToken`,
-    )
-    expect((await svc("credentials", "gcp", "--provider", "agents")).code).toBe(2)
-    expect(JSON.parse((await svc(...words, "--trust")).out).principal).toBe(
-      `principal://iam.googleapis.com/projects/1234/locations/global/workloadIdentityPools/agents/subject/agent:${id}`,
-    )
+  type Expected = { readonly code?: number; readonly out?: string; readonly errors?: RegExp }
+
+  it.each<[string, Expected]>([
+    [
+      `aws --handle @Ada --role-arn ${arn} --file /t/token`,
+      {
+        out: `# For ~/.aws/config\n[profile ada]\nrole_arn = ${arn}\nrole_session_name = ada\nweb_identity_token_file = /t/token\n`,
+        errors: keepFresh("sts.amazonaws.com"),
+      },
+    ],
+    [
+      `aws --handle ada --role-arn ${arn} --trust`,
+      {
+        out: document({
+          Version: "2012-10-17",
+          Statement: [
+            {
+              Effect: "Allow",
+              Principal: { Federated: "arn:aws-cn:iam::123456789012:oidc-provider/a.example/x" },
+              Action: "sts:AssumeRoleWithWebIdentity",
+              Condition: {
+                StringEquals: { "a.example/x:aud": "sts.amazonaws.com", "a.example/x:sub": "agent:i1" },
+              },
+            },
+          ],
+        }),
+        errors: /^$/,
+      },
+    ],
+    ["aws --role-arn arn:aws:iam::1:role/agents", { code: 2, errors: /is not the ARN of a role/ }],
+    [
+      `gcp --handle ada --provider ${provider} --file /t/token`,
+      { out: document(externalAccount), errors: keepFresh(externalAccount.audience) },
+    ],
+    [
+      `gcp --handle ada --provider ${provider} --file /t/token --service-account robot@p.iam.gserviceaccount.com`,
+      {
+        out: document({
+          ...externalAccount,
+          service_account_impersonation_url:
+            "https://iamcredentials.googleapis.com/v1/projects/-/serviceAccounts/robot@p.iam.gserviceaccount.com:generateAccessToken",
+        }),
+      },
+    ],
+    [
+      `gcp --handle ada --provider ${provider} --trust`,
+      {
+        out: document({
+          issuer: "https://a.example/x",
+          attribute_mapping: { "google.subject": "assertion.sub" },
+          allowed_audience: externalAccount.audience,
+          principal:
+            "principal://iam.googleapis.com/projects/12/locations/global/workloadIdentityPools/pool/subject/agent:i1",
+        }),
+      },
+    ],
+    [`gcp --provider ${provider}/x`, { code: 2, errors: /is not the full name of a provider/ }],
+    [
+      "azure --handle ada --client-id c --tenant-id t",
+      { out: `AZURE_CLIENT_ID=c\nAZURE_TENANT_ID=t\nAZURE_FEDERATED_TOKEN_FILE=${path.resolve("svc-token")}\n` },
+    ],
+    [
+      "azure --handle ada --client-id c --tenant-id t --trust",
+      {
+        out: document({
+          name: "ada",
+          issuer: "https://a.example/x",
+          subject: "agent:i1",
+          audiences: ["api://AzureADTokenExchange"],
+          description: "An agent's Identity",
+        }),
+      },
+    ],
+    [
+      "kubernetes --handle ada --audience cluster-1",
+      {
+        out: document({
+          apiVersion: "v1",
+          kind: "Config",
+          users: [{ name: "ada", user: { exec: plugin("cluster-1") } }],
+        }),
+        // The plugin gets its tokens itself.
+        errors: /^$/,
+      },
+    ],
+    [
+      "kubernetes --handle ada --trust",
+      {
+        out: "--oidc-issuer-url=https://a.example/x\n--oidc-client-id=kubernetes\n--oidc-username-claim=sub\n# The user for role bindings: https://a.example/x#agent:i1\n",
+      },
+    ],
+    ["kubernetes --audience=", { code: 2, errors: /An audience has no spaces/ }],
+  ])("prints the configuration of the cloud: svc credentials %s", async (line, { code = 0, out = "", errors }) => {
+    const printed = await run(["credentials", ...line.split(" ")], forCloud, asAdmin)
+    expect([printed.code, printed.out], printed.errors).toEqual([code, out])
+    if (errors !== undefined) expect(printed.errors).toMatch(errors)
   })
 
-  it("prints the environment of Azure and the federated credential", async () => {
-    const words = ["credentials", "azure", "--client-id", "c", "--tenant-id", "t", "--file", file()]
-    expect((await svc(...words)).out).toBe(
-      `AZURE_CLIENT_ID=c\nAZURE_TENANT_ID=t\nAZURE_FEDERATED_TOKEN_FILE=${file()}\n`,
-    )
-    const trust = JSON.parse((await svc(...words, "--trust")).out)
-    expect(trust).toMatchObject({
-      issuer: service.base,
-      subject: `agent:${id}`,
-      audiences: ["api://AzureADTokenExchange"],
-    })
+  it("quotes the file in the command that keeps it fresh", async () => {
+    const words = ["credentials", "azure", "--handle", "ada", "--client-id", "c", "--tenant-id", "t"]
+    const { errors } = await run([...words, "--file", "/t/a token"], forCloud, asAdmin)
+    expect(errors).toContain('--write "/t/a token" --every 4m')
   })
 
   it("prints a kubectl user whose plugin returns a credential", async () => {
     const config = JSON.parse((await svc("credentials", "kubernetes")).out)
-    const { command, args } = config.users[0].user.exec
-    expect(command).toBe("svc")
+    const { args } = config.users[0].user.exec
     const { status } = JSON.parse((await svc(...args)).out)
     await verified(status.token, "kubernetes")
-    expect((await svc("credentials", "kubernetes", "--trust")).out).toContain(`${service.base}#agent:${id}`)
   })
 })
 

@@ -264,7 +264,12 @@ describe("the sites of an Identity", () => {
       audiences: ["sts.amazonaws.com"],
       sites: ["app.example", "localhost", "app.example:8443"],
     })
-    for (const wrong of ["https://app.example", "App.example", "app.example/x", "a b", "", "u@app.example", "https:"]) {
+    const most = ["com.example.app:", ...Array.from({ length: 49 }, (_, n) => `a${n}.example`)]
+    expect((await allow(most)).body.sites).toEqual(most)
+    expect((await allow([...most, "one-more.example"])).body.code).toBe("invalid_request")
+    const hosts = "App.example app.example/x app.example?x app.example#x app.example:443 u@app.example"
+    const schemes = "https://app.example https: http: Com.example: com..example:"
+    for (const wrong of ["a b", "", ...hosts.split(" "), ...schemes.split(" ")]) {
       const { body } = await allow([wrong])
       expect([body.code, body.errors?.[0]?.path], wrong).toEqual(["invalid_request", "/sites/0"])
     }

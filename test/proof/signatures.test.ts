@@ -144,10 +144,18 @@ describe("a signed request", () => {
       { headers: { a: "é" } },
       { headers: Object.fromEntries(Array.from({ length: 21 }, (_, n) => [`x-${n}`, "1"])) },
       { content_digest: "md5=:AAAA:" },
+      { headers: { a: "1".repeat(4097) } },
+      { content_digest: "1".repeat(501) },
       { method: "GET /" },
+      { method: "" },
+      { method: "A".repeat(33) },
+      { url: `https://shop.example/${"a".repeat(8172)}` },
     ]) {
       expect((await sign(key, wrong)).body.code, JSON.stringify(wrong)).toBe("invalid_request")
     }
+    const most = Object.fromEntries(Array.from({ length: 20 }, (_, n) => [`x-${n}`, "1".repeat(n === 0 ? 4096 : 1)]))
+    const url = `https://shop.example/${"a".repeat(8171)}`
+    expect((await sign(key, { headers: most, method: "A".repeat(32), url })).status).toBe(201)
   })
 
   it("needs the scope proof:token, and is never made for an Identity of another Org", async () => {
@@ -241,6 +249,11 @@ describe("a signing fetch", () => {
       expect(missing.out).toMatch(/^HTTP 404\n[^]*nothing here$/)
       expect(missing.errors).toContain("returned 404")
       expect((await runHere(around, "fetch", "shop")).code).toBe(2)
+      await runHere(around, "fetch", `${site.base}/`, "-X", "PUT", "-d", "x", "-H", "a: 1", "-H", "b:2:3")
+      expect(site.seen[2]).toMatchObject({ method: "PUT", body: "x", headers: { a: "1", b: "2:3" } })
+      expect(await runHere(around, "fetch", "http://127.0.0.1:1/")).toMatchObject({ code: 3, out: "" })
+      const foreign = await runHere(around, "fetch", `${site.base}/`, "--handle", "nobody-here")
+      expect(foreign).toMatchObject({ code: 1, out: "", errors: expect.stringContaining("(foreign_identity, ") })
       // A site cannot control the terminal; a file gets its bytes.
       const { isTTY } = process.stdout
       for (const [isTerminal, text] of [

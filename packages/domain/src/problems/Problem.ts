@@ -136,7 +136,7 @@ export class Unavailable extends problem<Unavailable>()("unavailable") {}
 export class AuditUnavailable extends problem<AuditUnavailable>()("audit_unavailable") {}
 export class Internal extends problem<Internal>()("internal") {}
 
-/** Every problem class by its code. */
+/** Every problem class by its code; the type rejects a class under the code of another one. */
 export const byCode = {
   invalid_request: InvalidRequest,
   invalid_cursor: InvalidCursor,
@@ -221,7 +221,7 @@ export const byCode = {
   unavailable: Unavailable,
   audit_unavailable: AuditUnavailable,
   internal: Internal,
-} satisfies { readonly [C in Code]: unknown }
+} satisfies { readonly [C in Code]: new (...args: never) => { readonly code: C } }
 
 export type Problem = InstanceType<(typeof byCode)[Code]>
 
