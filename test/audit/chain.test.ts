@@ -31,6 +31,8 @@ layer(auditLayer, { timeout: "60 seconds" })("the chain of the audit log", (it) 
       })
       yield* waitForSeals(org, 120)
       yield* audit.record(act(org, { requestId: "req_late" }))
+      // A record that waits for its seal is not suspicious.
+      expect(verifyLines(yield* exportedLines(org)).faults).toEqual([])
       yield* waitForSeals(org, 121)
       const lines = yield* exportedLines(org)
       expect(lines).toHaveLength(122)
@@ -158,9 +160,12 @@ layer(auditLayer, { timeout: "60 seconds" })("the chain of the audit log", (it) 
   it.effect("reveals edited, removed, inserted and truncated records", () =>
     Effect.gen(function* () {
       const org = yield* makeOrg
+      const other = yield* makeOrg
       const audit = yield* Audit
       for (let n = 0; n < 9; n++) yield* audit.record(act(org, { requestId: `req_${n}` }))
       yield* waitForSeals(org, 9)
+      yield* audit.record(act(other))
+      yield* waitForSeals(other, 1)
       const lines = yield* exportedLines(org)
       expect(verifyLines(lines).faults).toEqual([])
       const bySeq = `(select record_id from audit_seal where org_id = '${org}' and seq = 4)`
@@ -178,6 +183,7 @@ layer(auditLayer, { timeout: "60 seconds" })("the chain of the audit log", (it) 
       expect(verifyLines(yield* exportedLines(org)).faults).toEqual([
         expect.stringMatching(/^Record aud_\w+ was put in: it was never sealed\.$/),
       ])
+      expect(verifyLines(yield* exportedLines(other)).faults).toEqual([])
       yield* tamper(`delete from audit where id = '${put}'`)
       expect(verifyLines(yield* exportedLines(org)).faults).toEqual([])
       // Inserts a record together with a seal.
@@ -286,6 +292,59 @@ layer(auditLayer, { timeout: "60 seconds" })("the chain of the audit log", (it) 
       // A head that has not changed raises no second Event.
       yield* earlier(25)
       for (let looks = 0; looks < 3; looks++) expect(yield* outcome).toHaveLength(1)
+    }),
+  )
+
+  it.effect("is listed newest first in pages, without other accounts and what a running transaction may precede", () =>
+    Effect.gen(function* () {
+      const [org, other] = [yield* makeOrg, yield* makeOrg]
+      const [audit, { list, read }] = [yield* Audit, yield* AuditQueries]
+      const [ada, bob] = ["0199d3c0-5e0f-7c4e-9b1a-3f2d6c8e4aa1", "0199d3c0-5e0f-7c4e-9b1a-3f2d6c8e4ab1"]
+      for (const requestId of ["1", "2", "3", "4"])
+        yield* audit.record(act(org, { requestId, identity: { id: requestId < "4" ? ada : bob, handle: "ada" } }))
+      yield* audit.record(act(other, { requestId: "5" }))
+      const page = (cursor?: string, of = org, identity: string | null = null) =>
+        Effect.map(list(of, identity, { limit: 2, cursor }), ({ records, next_cursor }) => ({
+          records,
+          ids: records.map(({ request_id }) => request_id),
+          next: next_cursor ?? undefined,
+        }))
+      const first = yield* page()
+      const second = yield* page(first.next)
+      expect([first.ids, second.ids, second.next]).toEqual([["4", "3"], ["2", "1"], undefined])
+      expect((yield* page(undefined, org, ada)).ids).toEqual(["3", "2"])
+      expect(yield* Effect.flip(page(first.next, other))).toMatchObject({ code: "invalid_cursor" })
+      const [newest] = first.records
+      expect((yield* read(org, bob, newest!.id)).request_id).toBe("4")
+      for (const [account, identity] of [
+        [other, null],
+        [org, ada],
+      ] as const)
+        expect(yield* Effect.flip(read(account, identity, newest!.id))).toMatchObject({ code: "not_found" })
+      const sql = yield* Writes
+      const during = yield* sql.withTransaction(
+        Effect.gen(function* () {
+          yield* sql`select pg_current_xact_id()::text`
+          yield* audit.record(act(org, { requestId: "6" }))
+          return (yield* page()).ids
+        }),
+      )
+      expect([during, (yield* page()).ids]).toEqual([
+        ["4", "3"],
+        ["6", "4"],
+      ])
+    }),
+  )
+
+  it.effect("is exported in full if it has more records than are read together", () =>
+    Effect.gen(function* () {
+      const org = yield* makeOrg
+      const audit = yield* Audit
+      yield* audit.record(act(org))
+      yield* tamper(`insert into audit (id, at, org_id, class, action, actor_kind, outcome, via, count)
+        select uuidv7(), at, org_id, class, action, actor_kind, outcome, via, count from audit, generate_series(1, 500) where org_id = '${org}'`)
+      yield* waitForSeals(org, 501)
+      expect(verifyLines(yield* exportedLines(org))).toMatchObject({ records: 501, from: 1, to: 501 })
     }),
   )
 })

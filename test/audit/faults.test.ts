@@ -174,10 +174,12 @@ layer(world, { timeout: "60 seconds" })("the audit log", (it) => {
     }),
   )
 
-  it.effect("reports the period of lost records", () =>
+  it.effect("reports the period of lost records, but not to an account that is being deleted", () =>
     Effect.gen(function* () {
-      const org = yield* makeOrg
+      const [leaving, org] = [yield* makeOrg, yield* makeOrg]
       const audit = yield* Audit
+      yield* (yield* Unhurried)`update org set status = 'deleting' where id = ${leaving}`
+      yield* audit.record(act(leaving, { action: null as never }))
       const times: Array<string> = []
       for (let n = 0; n < 3; n++) {
         times.push(new Date(yield* Clock.currentTimeMillis).toISOString())
@@ -190,6 +192,7 @@ layer(world, { timeout: "60 seconds" })("the audit log", (it) => {
         "1 second",
       )
       expect(value).toEqual([{ data: { count: 3, since: times[0], until: times[2] } }])
+      expect(yield* rows((sql) => sql`select from event where org_id = ${leaving}`)).toEqual([])
     }),
   )
 

@@ -14,15 +14,16 @@ const nextDoor = (role?: Pick<Database.ConnectionSettings, "username" | "passwor
     Context.get(Database.Unhurried),
   )
 
-/** Opens a transaction in that database that has written and stays open. Returns its process id and an effect that ends it. */
-const openWriter = Effect.gen(function* () {
+/** Opens a transaction in that database that stays open. Returns its process id and an effect that ends it. */
+const opened = Effect.fnUntraced(function* (writes: boolean) {
   const sql = yield* nextDoor()
   const [written, end] = [yield* Latch.make(), yield* Latch.make()]
   let pid = 0
   const fiber = yield* sql
     .withTransaction(
       Effect.gen(function* () {
-        const [row] = yield* sql<{ pid: number }>`select pg_backend_pid() as pid, pg_current_xact_id()::text as xid`
+        const xid = writes ? sql`pg_current_xact_id()::text` : sql`null`
+        const [row] = yield* sql<{ pid: number }>`select pg_backend_pid() as pid, ${xid} as xid`
         pid = row!.pid
         yield* written.open
         yield* end.await
@@ -34,6 +35,8 @@ const openWriter = Effect.gen(function* () {
   yield* (yield* nextDoor())`select pg_current_xact_id()::text as xid`
   return { pid, end: Effect.andThen(end.open, Fiber.await(fiber)) }
 })
+
+const openWriter = opened(true)
 
 /** Polls, since other tests in the same PostgreSQL cluster also write for short times. */
 const until = <A, E, R>(read: Effect.Effect<A, E, R>, holds: (found: A) => boolean) =>
@@ -52,15 +55,17 @@ layer(databaseLayer, { excludeTestServices: true })("a transaction that writes a
     }),
   )
 
-  it.effect("is reported by the doctor if it is long", () =>
+  it.effect("is reported by the doctor if it is long, before younger ones and those that only read", () =>
     Effect.gen(function* () {
       const sql = yield* Database.Reads
+      const reader = yield* opened(false)
       const { pid, end } = yield* openWriter
+      const younger = yield* openWriter
       const found = yield* until(writers(sql, 0), ({ detail }) => detail.includes(`process ${pid} `))
       expect(found).toMatchObject({ status: "warn", remedy: expect.stringContaining(`pg_terminate_backend(${pid})`) })
       expect(found.detail).toMatch(/svc:Unhurried, \w+, postgres\) has been writing for \d+ s/)
       expect((yield* writers(sql)).status).toBe("ok")
-      yield* end
+      yield* Effect.all([reader.end, end, younger.end])
     }),
   )
 })
