@@ -3,7 +3,7 @@ import { execFile, execFileSync } from "node:child_process"
 import { chmodSync, globSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import * as os from "node:os"
 import * as path from "node:path"
-import { readSections } from "@svc/api/documents/Pages"
+import { type Document, llmsOf, localized, readSections, targetOf } from "@svc/api/documents/Pages"
 import { plainPage } from "@svc/api/documents/PlainPage"
 import type { AddressBook } from "@svc/domain/Addresses"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
@@ -141,6 +141,18 @@ describe("Documentation", () => {
     const etag = page.headers.get("etag")!
     const again = await fetch(`${service.base}/docs/quick-start`, { headers: { "if-none-match": etag } })
     expect(again.status).toBe(304)
+    expect(policy).toMatch(/^default-src 'none'; .*; form-action 'none'; base-uri 'none'; frame-ancestors 'none'$/)
+    expect(page.headers.get("cache-control")).toBe("public, max-age=0, must-revalidate")
+    expect(page.headers.get("referrer-policy")).toBe("same-origin")
+  })
+
+  it("is read by programs of every origin, and its address needs no slash at the end", async () => {
+    const markdown = await fetch(`${service.base}/docs/quick-start.md?x=1`)
+    expect(markdown.headers.get("access-control-allow-origin")).toBe("*")
+    const headers = { "if-none-match": markdown.headers.get("etag")! }
+    expect((await fetch(`${service.base}/docs/quick-start.md`, { headers })).status).toBe(304)
+    const folder = await fetch(`${service.base}/docs?x=1`, { redirect: "manual" })
+    expect([folder.status, folder.headers.get("location")]).toEqual([308, "/docs/"])
   })
 })
 
@@ -154,6 +166,67 @@ describe("Documentation without a build", () => {
     expect(html).toContain('<a href="/docs/guides/sign-up" aria-current="page">')
     expect(html).toContain("ada-helper+shop@a.example")
     expect(html).not.toContain(":::")
+  })
+
+  const bare = (name: string, source: string, about = ""): Document => ({
+    name,
+    title: `<${name}>`,
+    about,
+    source,
+    markdown: source,
+  })
+
+  it("renders headings, links, pictures, tables and code without foreign HTML", () => {
+    const source = `## A \`code\` & more!\n\n[near](b.md#x) [lost](../c.md) [far](https://x.example/?a=1&b=2) [here](#y) ![a <b>](p.png)
+\n| h |\n|---|\n| c |\n\n\`\`\`sh [Shell <1>]\na < b\n\`\`\`\n`
+    const sections = [{ title: "S", documents: [bare("guides/a", source, "x".repeat(200)), bare("guides/b", "")] }]
+    const { body } = plainPage(sections, sections[0]!.documents[0]!)
+    const html = body._tag === "Uint8Array" ? Buffer.from(body.body).toString() : ""
+    for (const part of [
+      `<meta name="description" content="${"x".repeat(160)}">`,
+      '<h2 id="a-code--more">A <code>code</code> &amp; more!</h2>',
+      '<a href="/docs/guides/b#x">near</a> lost <a href="https://x.example/?a=1&amp;b=2">far</a> <a href="/docs/guides/a#y">here</a> a &lt;b&gt;',
+      '<div class="table" tabindex="0" role="region" aria-label="Table"><table><thead><tr><th>h</th></tr></thead><tbody><tr><td>c</td></tr></tbody></table></div>',
+      '<p class="small">Shell &lt;1&gt;</p><pre><code>a &lt; b</code></pre>',
+      '<p>S</p><ul><li><a href="/docs/guides/a" aria-current="page">&lt;guides/a&gt;</a></li><li><a href="/docs/guides/b">&lt;guides/b&gt;</a></li></ul>',
+      '<link rel="alternate" type="text/markdown" href="/docs/guides/a.md">',
+    ])
+      expect(html).toContain(part)
+  })
+
+  it("leads to pages only, and names the deployment only where a reader follows the steps", () => {
+    const names = new Set(["README", "guides/a", "concepts/b"])
+    expect(
+      ["a.md", "../README.md#x", "../concepts/b.md", "#y", "../package.json", "c.md"].map((href) =>
+        targetOf("guides/a", href, names),
+      ),
+    ).toEqual([
+      { page: "guides/a", anchor: "" },
+      { page: "README", anchor: "#x" },
+      { page: "concepts/b", anchor: "" },
+      { page: "guides/a", anchor: "#y" },
+      undefined,
+      undefined,
+    ])
+    const book = { baseUrl: "https://a.example", mailDomain: "m.example" } as AddressBook
+    const text = "https://service.invalid http://localhost:8080 mail.localhost"
+    for (const name of ["quick-start", "concepts/b", "guides/a"])
+      expect(localized(name, text, book)).toBe("https://a.example https://a.example m.example")
+    for (const name of ["configuration", "guidesbook", "notes/guides/a"])
+      expect(localized(name, text, book)).toBe("https://a.example http://localhost:8080 mail.localhost")
+    const documents = [bare("a", "", "For v1.2 users. More."), bare("b", "")]
+    expect(
+      llmsOf([{ title: "S", documents }], "https://a.example")
+        .split("\n")
+        .slice(-6),
+    ).toEqual([
+      "",
+      "## S",
+      "",
+      "- [<a>](https://a.example/docs/a.md): For v1.2 users.",
+      "- [<b>](https://a.example/docs/b.md)",
+      "",
+    ])
   })
 })
 
