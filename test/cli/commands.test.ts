@@ -198,6 +198,16 @@ const cases: ReadonlyArray<Case> = [
   ["token --audience sts --every 4m", {}, { code: 2, errors: /--every needs --write/ }],
   ["token --audience sts --write x --every 5m", {}, { code: 2, errors: /shorter than the lifetime/ }],
   ["token --audience sts --write x --every 0", {}, { code: 2, errors: /shorter than the lifetime/ }],
+  ...["299s", "4m --expires-in 241", "1h --expires-in 3601"].map((interval): Case => [
+    `token --audience sts --handle ada --write x --every ${interval}`,
+    { "POST /": problem(403, "scope_missing") },
+    { code: 1, errors: /scope_missing/ },
+  ]),
+  [
+    "token --audience sts --handle ada --write written.txt",
+    { "POST /": token },
+    { requests: [`POST ${at}/tokens {"audience":"sts","expires_in":300,"algorithm":"RS256"}`], out: "" },
+  ],
   [
     `verify ${jwt} --audience me`,
     { "POST /": verified },
@@ -225,6 +235,8 @@ const cases: ReadonlyArray<Case> = [
   ["verify token.txt", { "POST /": verified }, { requests: [`POST /api/verify {"token":"${jwt}"}`] }],
   ["verify list.json", {}, { code: 2, errors: /neither a token nor a JSON object/ }],
   ["verify absent.json", {}, { code: 2, errors: /nor a file that can be read/ }],
+  ["verify eyes", {}, { code: 2, errors: /nor a file that can be read/ }],
+  ["verify a.b.c", {}, { code: 2, errors: /nor a file that can be read/ }],
   ["fetch https://shop.example/ -H accept", {}, { code: 2, errors: /accept is not a header field/ }],
   [
     "sign-in https://api.test/oauth/authorize?a=1&b=2 --handle ada",

@@ -39,15 +39,15 @@ describe("svc mcp install", () => {
 
   it.each([
     ["claude-code", [], [".mcp.json"], "mcpServers", entry],
-    ["claude-code", ["--user"], [".claude.json"], "mcpServers", entry],
+    ["claude-code", ["--user"], ["home", ".claude.json"], "mcpServers", entry],
     ["cursor", [], [".cursor", "mcp.json"], "mcpServers", entry],
-    ["cursor", ["--user"], [".cursor", "mcp.json"], "mcpServers", entry],
+    ["cursor", ["--user"], ["home", ".cursor", "mcp.json"], "mcpServers", entry],
     ["vscode", [], [".vscode", "mcp.json"], "servers", { type: "stdio", ...entry }],
     ["vscode", ["--user"], ["Code", "User", "mcp.json"], "servers", { type: "stdio", ...entry }],
   ] as const)(
     "adds the server to %s with %j, and keeps what the file contains",
     async (client, flags, file, member, expected) => {
-      const env = { HOME: folder, XDG_CONFIG_HOME: folder }
+      const env = { HOME: path.join(folder, "home"), XDG_CONFIG_HOME: folder }
       write(JSON.stringify({ theme: "dark", [member]: { other: { command: "x" } } }), ...file)
       const added = await run(["mcp", "install", client, ...flags], {}, env)
       expect(added).toMatchObject({ code: 0, errors: "" })
@@ -65,9 +65,12 @@ describe("svc mcp install", () => {
     const args = [...entry.args, "--api", "http://svc.example", "--tools", "mail,vault"]
     expect((await install("cursor", ...more)).code).toBe(0)
     expect(JSON.parse(read(".cursor", "mcp.json"))).toEqual({ mcpServers: { mine: { ...entry, args } } })
+    expect(statSync(path.join(folder, ".cursor", "mcp.json")).mode & 0o777).toBe(0o644 & ~process.umask())
     write(" \n", ".mcp.json")
     expect((await install("claude-code")).code).toBe(0)
-    expect(JSON.parse(read(".mcp.json"))).toEqual({ mcpServers: { "agent-identity": entry } })
+    expect(read(".mcp.json")).toBe(`${JSON.stringify({ mcpServers: { "agent-identity": entry } }, null, 2)}\n`)
+    await run(["mcp", "install", "codex"], {}, { HOME: folder, CODEX_HOME: path.join(folder, "codex") })
+    expect(read("codex", "config.toml")).toContain("[mcp_servers.agent-identity]\n")
   })
 
   it("keeps the permissions and the link of a file, which may contain credentials of the client", async () => {
@@ -97,6 +100,7 @@ describe("svc mcp install", () => {
     ['model = "x"', 'model = "x"\n\n', ""],
     ['model = "x"\n\n\n', 'model = "x"\n\n', ""],
     ["[mcp_servers.mail]\nold = 1\n", "", ""],
+    ["[mcp_servers.mail]\n[other]\n", "", "\n[other]\n"],
     ["a = 1\n\n  [mcp_servers.mail]  \nold = 1\n\n[other]\na = 1\n", "a = 1\n\n", "\n[other]\na = 1\n"],
     ["[mcp_servers.mail2]\nb = 2\n", "[mcp_servers.mail2]\nb = 2\n\n", ""],
     ['[ mcp_servers."mail" ] # mine\nold = 1\n[mcp_servers.mail.env]\n', "", "\n[mcp_servers.mail.env]\n"],
