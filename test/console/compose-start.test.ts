@@ -148,6 +148,7 @@ describe("A composer begins", () => {
 
   it.each([
     [{}, ["bob@example.org"], [], "Re: Plans"],
+    [{ to: [] }, ["bob@example.org"], [], "Re: Plans"],
     [{ reply_all: true }, ["bob@example.org"], ["eve@example.org", "carl@example.org"], "Re: Plans"],
     [{ reply_all: true, cc: ["x@example.org"], subject: "s" }, ["bob@example.org"], ["x@example.org"], "s"],
   ])("with the recipients of the message that a draft replies to: %j", async (more, to, cc, subject) => {

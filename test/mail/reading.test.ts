@@ -191,7 +191,11 @@ it("a file name in a response contains no path", () => {
   expect(disposition(null)).toBe("attachment")
   expect(disposition("...")).toBe("attachment")
   expect(disposition('a"b;c.txt')).toBe(`attachment; filename="a_b_c.txt"; filename*=UTF-8''a_b%3Bc.txt`)
-  for (const type of ["text/html", "image/svg+xml", "application/xhtml+xml", "text/javascript", "application/xml"]) {
+  const markup = ["text/html", "image/svg+xml", "application/xhtml+xml", "application/xml", "text/xml", "text/css"]
+  const scripts = ["text/javascript", "text/x-script.python", "application/javascript", "text/cache-manifest"]
+  const programs = ["x-msdos-executable", "x-shockwave-flash", "java-archive", "wasm", "hta", "pdf+x"]
+  const wholes = ["multipart/mixed", "message/rfc822", "model/vrml", "text/x-component"]
+  for (const type of [...markup, ...scripts, ...programs.map((name) => `application/${name}`), ...wholes]) {
     expect(safeType(type), type).toBe("application/octet-stream")
   }
   for (const type of ["application/pdf", "image/png", "text/plain", "text/csv"]) expect(safeType(type)).toBe(type)
