@@ -104,7 +104,7 @@ describe("Identity", () => {
     const { handle } = await makeIdentity(service.base, session)
     const read = () => call(service.base, "GET", `/api/identities/${handle}`, { token: session })
     const { body: before } = await read()
-    // The account does not find the Identity any more from the moment in which its deletion begins.
+    // When its deletion starts, the Identity moves to another account, so that reading it fails as after the deletion.
     const run = (statement: string) => service.query((sql) => sql.unsafe(statement))
     await run(`create function leave() returns trigger language plpgsql as $$ begin
       new.org_id := (select id from org where id <> new.org_id limit 1); return new; end $$`)

@@ -43,7 +43,7 @@ it.effect("The queue of marks continues after a failed mark", () =>
   }),
 )
 
-it.effect("The queue of marks loses no Org that is added at any step of the end of a round", () =>
+it.effect("The queue of marks also marks an Org that is added while a round ends", () =>
   Effect.gen(function* () {
     for (let steps = 0; steps < 30; steps++) {
       let marks = 0

@@ -100,7 +100,7 @@ describe.skipIf(!has("chromium"))("Home", () => {
     requests.length = 0
     await mail(handles[3]!, "Minutes of the meeting")
     await page.getByRole("row").filter({ hasText: handles[3]! }).getByText("Minutes of the meeting").waitFor()
-    // The look at the Events from before the stream was open may come late, and has the Identities read again.
+    // The console looks up Events from before the stream opened. This may happen late, and reads the Identities again.
     const late = ["/api/events", "/api/identities"]
     expect(requests.filter((path) => path !== "/api/overview" && !late.includes(path))).toEqual([])
     expect(requests.filter((path) => path === "/api/identities").length).toBeLessThanOrEqual(1)

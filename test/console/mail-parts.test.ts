@@ -125,7 +125,7 @@ describe("A message that is marked", () => {
     await expect(marked).rejects.toThrow()
   })
 
-  it("has none of the changes that were under way when the person signed out", async () => {
+  it("shows no change that was pending when the person signed out", async () => {
     const { top, calls, mark } = await read()
     const [marked, rejected] = [mark(true), mark(true)]
     const [change, refused] = [await calls.next(), await calls.next()]

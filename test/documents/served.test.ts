@@ -194,7 +194,7 @@ describe("Documentation without a build", () => {
       expect(html).toContain(part)
   })
 
-  it("leads to pages only, and names the deployment only where a reader follows the steps", () => {
+  it("links only to its own pages, and shows the addresses of the deployment only in pages with steps to follow", () => {
     const names = new Set(["README", "guides/a", "concepts/b"])
     expect(
       ["a.md", "../README.md#x", "../concepts/b.md", "#y", "../package.json", "c.md"].map((href) =>

@@ -288,7 +288,7 @@ layer(actors({ transport }))("a delivery attempt", (it) => {
       transport.answering.outside = acceptAll
       const sql = yield* Writes
       const ada = yield* correspondent("adaunrecorded", ["b@unrecorded.example"])
-      // A rollback leaves a sequence as it is.
+      // A rollback does not undo `nextval`, so the sequence shows that an outcome was refused.
       yield* sql.unsafe(`create sequence refused_outcomes`)
       yield* sql.unsafe(`
         create function refuse_outcome() returns trigger language plpgsql as $$

@@ -249,7 +249,7 @@ describe("another edge", () => {
     const port = await listening(peers())
     const address = `127.0.0.1:${port}`
     const dialling = peers({ now: () => Date.now() + skew })
-    // The limit of a dial does not pass, so that only a refusal ends it.
+    // The timers stand still, so the dial does not time out: only a refusal ends it.
     vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] })
     expect(await dialling.to(address)).toBeUndefined()
     skew = 0

@@ -71,7 +71,7 @@ describe("an actor's work", () => {
     }),
   )
 
-  it.effect("is not lost if it is reported at any step of the end of a run", () =>
+  it.effect("is also checked if it is reported while a run ends", () =>
     Effect.gen(function* () {
       const lost: Array<number> = []
       for (let steps = 0; steps < 40; steps++) {

@@ -28,7 +28,7 @@ export const make = Effect.fnUntraced(function* (sql: Sql) {
       waiting = new Set()
       yield* orUnavailable(mark(sql, orgs, new Date(yield* Clock.currentTimeMillis)))
     }
-    // In the same turn as the check, so that Orgs that are added from now on start another round.
+    // No other fiber runs between the check and this line, so an Org that is added later starts another round.
     underWay = false
   }).pipe(Effect.catchCause(() => Effect.sync(() => void (underWay = false))))
 

@@ -118,7 +118,7 @@ export const make = Effect.fnUntraced(function* <State>(parts: {
       const wait = yield* orUnavailable(turn)
       if (wait === 0 || requested) continue
       if (!isBusy() && wait > Timing.residentWaitMillis) {
-        // In the same turn as the check, so that a wake from now on starts a new run.
+        // No other fiber runs between the check and this line, so a later wake starts a new run.
         running = false
         return
       }

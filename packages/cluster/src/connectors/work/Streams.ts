@@ -88,7 +88,7 @@ export const make = Effect.fnUntraced(function* ({ calls, pollTrigger }: Parts) 
         ),
         FiberSet.run(fibers),
       )
-      // It was closed while it was started.
+      // `close` ran before the fiber was known, and could not interrupt it.
       if (open !== handle) handle.fiber.interruptUnsafe()
     })
 

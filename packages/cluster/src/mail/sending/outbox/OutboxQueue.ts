@@ -141,7 +141,7 @@ export const source: Source<OwnIdentity, Needs> = {
         const lost = yield* Effect.orElseSucceed(renew([...underWay.keys()]), () => [])
         for (const row of lost) underWay.get(row)?.interruptUnsafe()
       }
-      // In the same turn as the check, so that an attempt that begins from now on has its lease renewed.
+      // No other fiber runs between the check and this line, so a later attempt starts the renewal again.
       isRenewing = false
     }).pipe(Effect.onError(() => Effect.sync(() => void (isRenewing = false))))
 
