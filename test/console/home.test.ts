@@ -8,13 +8,18 @@ import { insertSignIn } from "../harness/SignIns.ts"
 import { has } from "../harness/Programs.ts"
 import { eventually } from "../harness/Service.ts"
 
-/** Runs in the page: returns the sum of its layout shifts. */
+/** Runs in the page: returns the sum of its layout shifts, and the elements that moved. */
 const shift = `new Promise((resolve) => {
   let sum = 0
+  const moved = []
   new PerformanceObserver((list) => {
-    for (const entry of list.getEntries()) if (!entry.hadRecentInput) sum += entry.value
+    for (const { hadRecentInput, value, sources } of list.getEntries()) {
+      if (hadRecentInput) continue
+      sum += value
+      for (const { node } of sources) moved.push([value, node?.outerHTML?.slice(0, 200) ?? node?.data])
+    }
   }).observe({ type: "layout-shift", buffered: true })
-  requestAnimationFrame(() => setTimeout(() => resolve(sum), 50))
+  requestAnimationFrame(() => setTimeout(() => resolve({ sum, moved }), 50))
 })`
 
 describe.skipIf(!has("chromium"))("Home", () => {
@@ -89,7 +94,8 @@ describe.skipIf(!has("chromium"))("Home", () => {
     release()
     await page.getByText("Today (UTC)").waitFor()
     await page.getByRole("navigation").getByText(handles[0]!).waitFor()
-    expect(await page.evaluate<number>(shift)).toBeLessThanOrEqual(0.02)
+    const { sum, moved } = await page.evaluate<{ readonly sum: number; readonly moved: ReadonlyArray<unknown> }>(shift)
+    expect(sum, JSON.stringify(moved)).toBeLessThanOrEqual(0.02)
     await context.close()
   })
 
