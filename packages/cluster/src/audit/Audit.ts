@@ -106,15 +106,19 @@ const make = (settings: AuditSettings) =>
       { ...Batcher.usual, most: batch },
     )
 
-    const forget = (note: AuditWrite.AuditWrite) => {
-      lost.n += note.count
-      const gap = gaps.get(note.org)
-      if (gap === undefined) gaps.set(note.org, { count: note.count, since: note.at, until: note.at })
+    /** Adds lost records to the gap of the Org that the next round reports. */
+    const widen = (org: string, { count, since, until }: Gap) => {
+      const gap = gaps.get(org)
+      if (gap === undefined) gaps.set(org, { count, since, until })
       else {
-        gap.count += note.count
-        if (note.at < gap.since) gap.since = note.at
-        if (note.at > gap.until) gap.until = note.at
+        gap.count += count
+        if (since < gap.since) gap.since = since
+        if (until > gap.until) gap.until = until
       }
+    }
+    const forget = ({ org, count, at }: AuditWrite.AuditWrite) => {
+      lost.n += count
+      widen(org, { count, since: at, until: at })
     }
     const wait = (notes: ReadonlyArray<AuditWrite.AuditWrite>) => {
       waiting.push(...notes)
@@ -176,7 +180,7 @@ const make = (settings: AuditSettings) =>
         yield* orUnavailable(
           sql`with live as (select id from org where id = ${org}::uuid and status = 'active'),
             ${raiseForOrg({ sql, org, at, by: system }, "live", "audit.gap", data)} select 1`,
-        ).pipe(Effect.onError(() => Effect.sync(() => void gaps.set(org, gap))))
+        ).pipe(Effect.onError(() => Effect.sync(() => widen(org, gap))))
       }
     })
 
