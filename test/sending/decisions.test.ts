@@ -190,6 +190,9 @@ layer(actors({ transport, limits: { mailboxBytes: 3_000 } }))("A command to send
       expect(sent).toMatchObject({ id: toPublic("msg_", id), status: "awaiting_approval" })
       yield* ada.switchMail({ approval: "none", outgoing: "stopped" })
       expect(yield* ada.send({ to: [to], text: "Once." }, { id })).toEqual(sent)
+      const refusal = { org_id: ada.org_id, message_id: id, approve: false, reason: null }
+      yield* ask(ada.actor.DecideMail(refusal, onBehalfOf(keyOf("session"))))
+      expect(yield* ada.send({ to: [to], text: "Once." }, { id })).toEqual(sent)
       expect(yield* Effect.flip(ada.send({ to: [to], text: "Twice." }))).toMatchObject({ code: "mail_paused" })
       expect((yield* ada.deliveries).length).toBe(1)
     }),

@@ -85,10 +85,7 @@ const send = Effect.fnUntraced(function* (
   const verdict = yield* departures.judge({ write, id: mail.message_id, recipients })
   if (verdict === undefined) return yield* noMailbox()
   if (verdict.known !== null) {
-    const known: Acceptance = {
-      status: verdict.known === "awaiting_approval" ? "awaiting_approval" : "queued",
-      message_id_header: verdict.known_id!,
-    }
+    const known: Acceptance = { status: verdict.known, message_id_header: verdict.known_id! }
     return known
   }
   if (isAnother(command, verdict)) return yield* otherDraft(verdict)

@@ -3,7 +3,7 @@
  * each within its own actor's turn.
  */
 import { sameAs } from "@svc/domain/mail/AddrSpec"
-import type { Recipient } from "@svc/domain/mail/SendingProtocol"
+import type { Acceptance, Recipient } from "@svc/domain/mail/SendingProtocol"
 import { Effect } from "effect"
 import type { Write } from "../../actor/Write.ts"
 import { inOrder } from "../../store/Batcher.ts"
@@ -18,8 +18,8 @@ export interface SendingState extends Use {
   readonly bytes_used: string
   /** Whether `limit.near` was raised within the hour. */
   readonly near: boolean
-  /** The status of an earlier message with this id. */
-  readonly known: string | null
+  /** The response for a message with this id that was accepted before. */
+  readonly known: Acceptance["status"] | null
   readonly known_id: string | null
   readonly draft: number | null
   /** Recipients that mail may not be sent to. */
@@ -50,7 +50,8 @@ export const sendingStates = (sql: Sql) => (judged: ReadonlyArray<CheckedSend>) 
              m.bytes_used::text as bytes_used,
              coalesce(m.mail_near_at > requested.at - make_interval(secs => ${Timing.mailHourMillis / 1000}), false) as near,
              ${useOf(sql, requested)},
-             (select o.status from outgoing o where o.message_id = requested.id and o.identity_id = m.identity_id) as known,
+             (select case when o.lapses_at is null then 'queued' else 'awaiting_approval' end
+              from outgoing o where o.message_id = requested.id and o.identity_id = m.identity_id) as known,
              (select k.message_id from message k where k.id = requested.id and k.identity_id = m.identity_id) as known_id,
              (select d.version from draft d where d.id = requested.id and d.identity_id = m.identity_id) as draft,
              ${refusedOf(sql, requested, sql`(select address from wanted where wanted.n = requested.n)`)} as refused
