@@ -95,8 +95,8 @@ export const cluster: Mutants = {
   },
   "audit-gap-wrong-end": {
     file: "cluster/src/audit/Audit.ts",
-    from: "if (note.at > gap.until) gap.until = note.at",
-    to: "if (note.at < gap.until) gap.until = note.at",
+    from: "if (until > gap.until) gap.until = until",
+    to: "if (until < gap.until) gap.until = until",
     bug: "an audit.gap Event says the wrong end of the gap (swapped comparison)",
     tests: ["audit/faults"],
   },

@@ -2,6 +2,7 @@
 import type { Initiator } from "@svc/domain/account/Initiator"
 import { makeUuidV7 } from "@svc/domain/Ids"
 import type { IdentityId } from "@svc/domain/IdentityRef"
+import type { MailPatch } from "@svc/domain/mail/MailSettings"
 import type { NewMail } from "@svc/domain/mail/Sending"
 import { ask, onBehalfOf } from "@svc/cluster/actor/Ask"
 import { Sending } from "@svc/cluster/mail/sending/Sending"
@@ -47,10 +48,8 @@ export const correspondent = Effect.fnUntraced(function* (stem: string, allowed:
     /** Submits a message as a mail program does. */
     submit: (raw: string, recipients: ReadonlyArray<string>) =>
       sending.submit({ subject, raw: Buffer.from(raw), recipients }),
-    switchMail: (
-      patch: { readonly outgoing?: "active" | "stopped"; readonly approval?: "none" | "required" },
-      who: Initiator = keyOf("session"),
-    ) => ask(actor.SwitchMail({ org_id, patch, if_version: null }, onBehalfOf(who))),
+    switchMail: (patch: MailPatch, who: Initiator = keyOf("session")) =>
+      ask(actor.SwitchMail({ org_id, patch, if_version: null }, onBehalfOf(who))),
     /** Returns its Events about outgoing mail, oldest first. */
     events: Effect.map(
       sql<{ type: string; data: Record<string, unknown> }>`

@@ -61,7 +61,7 @@ export const makeSender = Effect.fnUntraced(function* (stem: string) {
         attachments: [],
         size: raw.length,
         sha256: new Uint8Array(32),
-        content: { raw, text: subject, html: null, headers: [], search_text: subject },
+        content: { raw, text: subject, html: null, headers: [], search_text: `${subject} to find` },
       },
       recipient: "grace@one.example",
       rows: [

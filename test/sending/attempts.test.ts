@@ -7,7 +7,7 @@ import { Timing } from "@svc/cluster/Timing"
 import { expect, layer } from "@effect/vitest"
 import { Clock, Deferred, Effect } from "effect"
 import { TestClock } from "effect/testing"
-import { actors, waitUntil } from "../harness/Actors.ts"
+import { actors, makeOrg, waitUntil } from "../harness/Actors.ts"
 import { deferAll, recordingTransport, refuseAll, reply, acceptAll } from "../harness/Transport.ts"
 import { correspondent } from "./Correspondent.ts"
 
@@ -141,9 +141,9 @@ layer(actors({ transport }))("a delivery attempt", (it) => {
         (sql) => sql`select suppressed_at, suppression from allowed_recipient where identity_id = ${ada.id}`,
       )
       const bounce = { outbox_id: null, status: "5.1.1", hard: true, recipient: address }
-      yield* ask(ada.actor.RecordBounce({ ...bounce, message_id: messages[0]!.id, diagnostic: "first" }))
+      yield* ask(ada.actor.RecordBounce({ ...bounce, message_id: messages[0]!.id, diagnostic: null }))
       const first = yield* suppression
-      expect(first).toMatchObject([{ suppression: "first" }])
+      expect(first).toMatchObject([{ suppression: "The address does not exist." }])
       yield* TestClock.adjust("1 hour")
       yield* ask(ada.actor.RecordBounce({ ...bounce, message_id: messages[1]!.id, diagnostic: "second" }))
       expect(yield* suppression).toEqual(first)
@@ -153,10 +153,12 @@ layer(actors({ transport }))("a delivery attempt", (it) => {
   it.effect("adds no Allowed Recipient on a bounce, also if it was removed meanwhile", () =>
     Effect.gen(function* () {
       transport.answering.outside = deferAll
-      const ada = yield* correspondent("adaoff", ["off@list.example"])
-      yield* ada.send({ to: ["off@list.example"], text: "Hello." })
+      // The address is that of another account's holder.
+      const address = `${yield* makeOrg}@example.org`
+      const ada = yield* correspondent("adaoff", [address])
+      yield* ada.send({ to: [address], text: "Hello." })
       yield* waitUntil(ada.rows, ([row]) => row?.attempts === 1 && !row.leased, 0)
-      yield* ask(ada.actor.DisallowRecipient({ org_id: ada.org_id, address: "off@list.example" }))
+      yield* ask(ada.actor.DisallowRecipient({ org_id: ada.org_id, address }))
       transport.answering.outside = refuseAll
       yield* TestClock.adjust(Timing.outboxWaitsMillis[0]!)
       yield* ask(ada.actor.Work(undefined, { discard: true }))

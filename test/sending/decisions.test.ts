@@ -2,7 +2,8 @@
 import { ask, onBehalfOf } from "@svc/cluster/actor/Ask"
 import * as Approvals from "@svc/cluster/mail/sending/Approvals"
 import { Drafts } from "@svc/cluster/mail/sending/Drafts"
-import { Writes } from "@svc/cluster/store/Database"
+import { outboundOf } from "@svc/cluster/mail/sending/SendingQueries"
+import { Reads, Writes } from "@svc/cluster/store/Database"
 import { UsageCounters } from "@svc/cluster/usage/UsageCounters"
 import { fromPublic, makeUuidV7, toPublic } from "@svc/domain/Ids"
 import { expect, layer } from "@effect/vitest"
@@ -29,22 +30,29 @@ layer(actors({ transport }))("A decision about waiting mail", (it) => {
       const [ada, bob] = [yield* correspondent("adadecides", [to]), yield* correspondent("bobdecides", [to])]
       for (const one of [ada, bob]) yield* one.switchMail({ approval: "required" })
       const sent = yield* ada.send({ to: [to], text: "May I?" })
+      const message_id = fromPublic("msg_", sent.id)!
       const decide = ({ actor, org_id }: typeof ada, approve: boolean) =>
-        ask(
-          actor.DecideMail(
-            { org_id, message_id: fromPublic("msg_", sent.id)!, approve, reason: null },
-            onBehalfOf(keyOf("session")),
-          ),
-        )
+        ask(actor.DecideMail({ org_id, message_id, approve, reason: "Fine." }, onBehalfOf(keyOf("admin_key"))))
       for (const approve of [true, false]) {
         expect(yield* Effect.flip(decide(bob, approve))).toMatchObject({ code: "not_found" })
       }
-      yield* ada.switchMail({ outgoing: "stopped" })
-      expect(yield* Effect.flip(decide(ada, true))).toMatchObject({ code: "mail_paused" })
+      yield* ada.switchMail({ outgoing: "stopped", reason: "Audit" })
+      expect(yield* Effect.flip(decide(ada, true))).toMatchObject({
+        code: "mail_paused",
+        detail: "Outgoing mail of the Identity is stopped: Audit.",
+      })
       expect(yield* ada.rows).toMatchObject([{ next: null, attempts: 0 }])
       yield* ada.switchMail({ outgoing: "active" })
       yield* decide(ada, true)
       yield* waitUntil(ada.deliveries, ([row]) => row?.status === "sent")
+      const approved = (yield* ada.events).find(({ type }) => type === "email.approved")
+      expect(approved!.data).toMatchObject({ message_id: sent.id, by: "admin_key" })
+      const sql = yield* Reads
+      expect((yield* outboundOf(sql, ada.id, message_id))!.approval).toMatchObject({
+        decided_by: "admin_key",
+        reason: "Fine.",
+      })
+      expect(yield* outboundOf(sql, bob.id, message_id)).toBeUndefined()
     }),
   )
 

@@ -63,6 +63,7 @@ layer(Layer.provideMerge(OutboundBatch.layer, actors()))("concurrent messages of
         {
           type: "limit.near",
           data: { limit: "mail_hourly", identity: last.handle, used: 80, quota: 100, window: "hour" },
+          by: "identity_key",
           deliveries: 0,
         },
       ])
@@ -95,7 +96,7 @@ layer(Layer.provideMerge(OutboundBatch.layer, actors()))("concurrent messages of
       })
       const other = yield* ada.departure("other", { answers: foreign.mail.message_id })
       const content = (id: string) =>
-        rows((sql) => sql`select text, html, identity_id from message_content where message_id = ${id}`)
+        rows((sql) => sql`select text, html, search_text, identity_id from message_content where message_id = ${id}`)
       // The body of the third message was stored ahead.
       const ahead = yield* grace.departure("ahead", { waits: true })
       yield* sql`
@@ -107,7 +108,8 @@ layer(Layer.provideMerge(OutboundBatch.layer, actors()))("concurrent messages of
           insert into draft (id, identity_id, version, summary, content, created_at, updated_at)
           values (${mail.message_id}, ${write.identity.id}, 2, '{}', '', now(), now())`
       }
-      const { content: _, ...unsent } = { ...ahead.mail, cc: [{ address: "cc@one.example", name: null }] }
+      const [cc, bcc] = ["cc", "bcc"].map((name) => [{ address: `${name}@one.example`, name: null }])
+      const { content: _, ...unsent } = { ...ahead.mail, cc: cc!, bcc: bcc! }
       const [before] = yield* sql<{ used: string; modseq: string }>`
         select bytes_used::text as used, modseq::text from mailbox where identity_id = ${ada.id}`
       yield* depart(own, { ...ahead, mail: { ...unsent, content: null } })
@@ -152,9 +154,19 @@ layer(Layer.provideMerge(OutboundBatch.layer, actors()))("concurrent messages of
       const waiting = yield* stored(ahead.mail.message_id)
       expect(waiting.lapses).toEqual(new Date(ahead.write.at.getTime() + Timing.approvalMillis))
       const [asked] = yield* grace.told
-      expect(asked!.data).toMatchObject({ expires_at: waiting.lapses!.toISOString(), cc: unsent.cc })
-      expect(yield* content(own.mail.message_id)).toEqual([{ text: "second", html: null, identity_id: ada.id }])
-      expect(yield* content(ahead.mail.message_id)).toEqual([{ text: "ahead", html: null, identity_id: grace.id }])
+      expect(asked!.data).toMatchObject({ expires_at: waiting.lapses!.toISOString(), cc, bcc })
+      expect(yield* content(own.mail.message_id)).toEqual([
+        { text: "second", html: null, search_text: "second to find", identity_id: ada.id },
+      ])
+      expect(yield* content(ahead.mail.message_id)).toMatchObject([
+        { text: "ahead", html: null, identity_id: grace.id },
+      ])
+      // A message and a draft are only known to their own Identity.
+      const { judge } = yield* OutboundBatch.OutboundBatch
+      const judged = ({ write }: typeof own) => judge({ write, id: ahead.mail.message_id, recipients: [] })
+      const its = { known: "awaiting_approval", known_id: ahead.mail.message_id_header, draft: 2 }
+      expect(yield* judged(ahead)).toMatchObject(its)
+      expect(yield* judged(own)).toMatchObject({ known: null, known_id: null, draft: null })
       expect(yield* sql`select id from draft`).toEqual([{ id: ahead.mail.message_id }])
       yield* sql`delete from draft`
       // Messages of the past hour count. A commit only deletes the older ones of its own Identities.

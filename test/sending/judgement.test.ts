@@ -42,8 +42,14 @@ layer(actors({ transport, limits: { mailHourly: 10 } }))("sending", (it) => {
       )
       expect(refused).toMatchObject({ code: "recipient_not_allowed" })
       expect(refused.errors?.map(({ path }) => path)).toEqual(["/to/1", "/cc/0"])
+      for (const count of [5, 6]) {
+        const to = Array.from({ length: count }, (_, n) => `n${n}@x.example`)
+        const { detail } = yield* Effect.flip(ada.send({ to, text: "Hello." }))
+        expect(detail.split("; ").length).toBe(count)
+        expect(detail.endsWith("; and others.")).toBe(count > 5)
+      }
       expect(yield* stored(ada.id)).toBe(1)
-      const blocked = (yield* ada.events).filter(({ type }) => type === "email.recipient_blocked")
+      const blocked = (yield* ada.events).filter(({ type }) => type === "email.recipient_blocked").slice(0, 1)
       expect(blocked.map(({ data }) => data)).toEqual([
         {
           subject: "Hi",

@@ -218,7 +218,6 @@ const store = (sql: Sql, departures: ReadonlyArray<OutboundMessage>, patience: G
         ${people.map(({ n }) => n)}::int[], ${people.map(({ id }) => id)}::uuid[],
         ${people.map(({ address }) => address)}::text[]) as r (n, outbox_id, address)
       join departed d on d.n = r.n
-      on conflict do nothing
     ),
     counted as (insert into mail_use (identity_id, at) select identity_id, at from departed),
     past as (

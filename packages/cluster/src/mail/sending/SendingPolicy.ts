@@ -36,10 +36,9 @@ export const refusedOf = (sql: Sql, { id, orgId, at }: PolicySubject, addresses:
     select given.address,
       case
         when r.suppressed_at is not null then 'suppressed'
-        when owner.id is not null or (r.address is not null and r.reason <> 'account_owner'
-             and (r.expires_at is null or r.expires_at > ${at}::timestamptz)) then null
-        when r.address is not null and r.reason <> 'account_owner' then 'expired'
-        else 'not_allowed'
+        when owner.id is not null then null
+        when r.address is null then 'not_allowed'
+        when r.expires_at <= ${at}::timestamptz then 'expired'
       end as reason
     from ${addresses} as given (address)
     left join allowed_recipient r on r.identity_id = ${id}::uuid and r.address = given.address
@@ -105,6 +104,6 @@ export const overHour = (quota: number, { oldest }: Use, at: Date) => {
       : Math.ceil((oldest.getTime() + Timing.mailHourMillis - at.getTime()) / 1000)
   return new RateLimited({
     detail: `The Identity has reached its limit of ${quota} messages per hour.`,
-    retry_after_seconds: Math.max(1, seconds),
+    retry_after_seconds: seconds,
   })
 }
