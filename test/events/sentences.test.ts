@@ -10,6 +10,11 @@ const languages = ["en", "de", "fr"] as const
 const inAll = (type: string, data: object, handle: string | null = "ada") =>
   languages.map((language) => eventSentence(language, { type, handle, data }))
 
+const source = readFileSync(path.join(root, "packages/domain/src/events/EventSentences.ts"), "utf8")
+/** The members of the data that sentences contain, and data with a value for each. */
+const members = [...new Set([...source.matchAll(/data\["(\w+)"\]/g)].map(([, name]) => name!))]
+const data = Object.fromEntries(members.map((name) => [name, `<${name}>`]))
+
 describe("an Event's sentence", () => {
   it("contains the names in the Event", () => {
     const from = { address: "grace@example.org", name: "Grace" }
@@ -55,6 +60,19 @@ describe("an Event's sentence", () => {
       { event_type: "email.sent", status_code: null, error: "no response" },
       "A Webhook of ada did not receive email.sent despite all retries: no response",
     ],
+    [
+      "email.recipient_blocked",
+      { recipients: ["", "bob@x", "eve@x", "ida@x"], subject: "Hi" },
+      "ada was not allowed to write to bob@x +2: Hi",
+    ],
+    ...[
+      ["session", "the account holder"],
+      ["admin_key", "an Admin Key"],
+      ["identity_key", "its own key"],
+      ["grant", "an app"],
+      ["system", "the service"],
+      ["a_new_one", "the service"],
+    ].map(([by, name]) => ["email.approved", { by }, `An email from ada was approved by ${name}`] as const),
     ["limit.near", { limit: "mail_hourly" }, "80% of a limit is used: emails per hour"],
     ["limit.near", { limit: "a_new_one" }, "80% of a limit is used: a_new_one"],
     ["card.updated", { changed: ["name", "skills"] }, "ada changed its card: name, skills"],
@@ -75,14 +93,21 @@ describe("an Event's sentence", () => {
   })
 
   it("says the same in every language", () => {
-    const source = readFileSync(path.join(root, "packages/domain/src/events/EventSentences.ts"), "utf8")
-    const members = [...new Set([...source.matchAll(/data\["(\w+)"\]/g)].map(([, name]) => name!))]
     expect(members.length).toBeGreaterThan(10)
-    const data = Object.fromEntries(members.map((name) => [name, `<${name}>`]))
     const said = (sentence: string) => members.filter((name) => sentence.includes(`<${name}>`))
     for (const type of eventTypes) {
       const [english, ...others] = inAll(type, data).map(said)
       for (const other of others) expect(other, type).toEqual(english)
+    }
+  })
+
+  it("marks every value that somebody else chose", () => {
+    const own = ["count", "event_type", "expires_at", "limit", "platform"]
+    const chosen = ["handle", ...members.filter((name) => !own.includes(name))]
+    for (const type of [...eventTypes, "future.thing"]) {
+      const marked = eventSentence("en", { type, handle: "<handle>", data }, (value) => `[${value}]`)
+      const others = marked.replace(/\[.*?\]/g, "")
+      for (const name of chosen) expect(others, type).not.toContain(`<${name}>`)
     }
   })
 

@@ -2,10 +2,11 @@
 import { ask, onBehalfOf } from "@svc/cluster/actor/Ask"
 import * as Approvals from "@svc/cluster/mail/sending/Approvals"
 import { Drafts } from "@svc/cluster/mail/sending/Drafts"
-import { outboundOf } from "@svc/cluster/mail/sending/SendingQueries"
+import { outboundOf, SendingQueries } from "@svc/cluster/mail/sending/SendingQueries"
 import { Reads, Writes } from "@svc/cluster/store/Database"
 import { UsageCounters } from "@svc/cluster/usage/UsageCounters"
 import { fromPublic, makeUuidV7, toPublic } from "@svc/domain/Ids"
+import { listedWhole } from "@svc/domain/mail/Sending"
 import { expect, layer } from "@effect/vitest"
 import { Clock, Effect } from "effect"
 import { actors, waitUntil } from "../harness/Actors.ts"
@@ -140,6 +141,44 @@ layer(actors({ transport }))("A decision about waiting mail", (it) => {
       yield* sql`update identity set status = 'ready' where id = ${ada.id}`
       yield* sql`update outgoing set status = 'refused' where message_id = ${ids[3]!}`
       expect(yield* expire).toBe(false)
+    }),
+  )
+
+  it.effect("is about mail that its own Identity lists in pages, with its hash up to a length", () =>
+    Effect.gen(function* () {
+      const to = "grace@listed.example"
+      const [ada, bob, sql] = [
+        yield* correspondent("adalists", [to]),
+        yield* correspondent("boblists", []),
+        yield* Writes,
+      ]
+      yield* ada.switchMail({ approval: "required" })
+      const [one, two] = [yield* ada.send({ to: [to], text: "One." }), yield* ada.send({ to: [to], text: "Two." })]
+      for (const [{ id }, length] of [
+        [one, listedWhole],
+        [two, listedWhole + 1],
+      ] as const)
+        yield* sql`
+          update message_content set text = ${"x".repeat(length)}, html = null where message_id = ${fromPublic("msg_", id)!}`
+      const queries = yield* Effect.provide(SendingQueries, SendingQueries.layer)
+      const first = yield* queries.approvals(ada.id, { limit: 1 })
+      const cursor = first.next_cursor!
+      const second = yield* queries.approvals(ada.id, { limit: 1, cursor })
+      const shown = [first, second].flatMap(({ entries }) => entries)
+      expect(shown.map(({ id, truncated, content_sha256 }) => [id, truncated, content_sha256 === null])).toEqual([
+        [one.id, false, false],
+        [two.id, true, true],
+      ])
+      expect(second.next_cursor).toBeNull()
+      const others = [
+        queries.approvals(bob.id, { limit: 1, cursor }),
+        queries.waiting(bob.id, one.id),
+        queries.outbound(bob.id, one.id),
+      ]
+      const codes = yield* Effect.forEach(others, (call) =>
+        Effect.flip(call as Effect.Effect<unknown, { code: string }>),
+      )
+      expect(codes.map(({ code }) => code)).toEqual(["invalid_cursor", "not_found", "not_found"])
     }),
   )
 

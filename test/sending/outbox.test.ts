@@ -8,8 +8,8 @@ import { Timing } from "@svc/cluster/Timing"
 import { expect, layer } from "@effect/vitest"
 import { Clock, Deferred, Effect, Fiber, Layer } from "effect"
 import { TestClock } from "effect/testing"
-import { actors, waitUntil } from "../harness/Actors.ts"
-import { deferAll, recordingTransport, reply, acceptAll } from "../harness/Transport.ts"
+import { actors, makeOrg, waitUntil } from "../harness/Actors.ts"
+import { acceptAll, deferAll, recordingTransport, refuseAll, reply } from "../harness/Transport.ts"
 import { correspondent } from "./Correspondent.ts"
 
 const transport = recordingTransport()
@@ -161,6 +161,27 @@ layer(actors({ transport }))("the outbox", (it) => {
         (sql) => sql`select address, suppression from allowed_recipient where identity_id = ${ada.id}`,
       )
       expect(listed).toEqual([{ address: "late@z.example", suppression: "unknown" }])
+    }),
+  )
+
+  it.effect("adds no Allowed Recipient on a bounce, also if it was removed meanwhile", () =>
+    Effect.gen(function* () {
+      transport.answering.outside = deferAll
+      // The address is that of another account's holder.
+      const address = `${yield* makeOrg}@example.org`
+      const ada = yield* correspondent("adaoff", [address])
+      yield* ada.send({ to: [address], text: "Hello." })
+      yield* waitUntil(ada.rows, ([row]) => row?.attempts === 1 && !row.leased, 0)
+      yield* ask(ada.actor.DisallowRecipient({ org_id: ada.org_id, address }))
+      transport.answering.outside = refuseAll
+      yield* TestClock.adjust(Timing.outboxWaitsMillis[0]!)
+      yield* ask(ada.actor.Work(undefined, { discard: true }))
+      yield* waitUntil(ada.events, (found) => found.some(({ type }) => type === "email.bounced"))
+      const listed = yield* Effect.flatMap(
+        Reads,
+        (sql) => sql`select address from allowed_recipient where identity_id = ${ada.id}`,
+      )
+      expect(listed).toEqual([])
     }),
   )
 
