@@ -62,19 +62,6 @@ layer(actors({ transport, limits: { mailHourly: 10 } }))("sending", (it) => {
     }),
   )
 
-  it.effect("adds no Allowed Recipient for a bounce or an unverified sender", () =>
-    Effect.gen(function* () {
-      const ada = yield* correspondent("judgetwo", [])
-      const from = { address: "mallory@x.example", name: null }
-      const verified = { verdict: "verified" as const, spf: "pass", dkim: "pass", dmarc: "pass", domain: "x.example" }
-      yield* ask(ada.actor.ReceiveMail(yield* receivedMail({ from })))
-      yield* ask(ada.actor.ReceiveMail(yield* receivedMail({ from, origin: verified, envelope_from: "" })))
-      expect(yield* Effect.flip(ada.send({ to: ["mallory@x.example"], text: "Hello." }))).toMatchObject({
-        code: "recipient_not_allowed",
-      })
-    }),
-  )
-
   it.effect("parses each recipient as exactly one address and reports an invalid one by its path", () =>
     Effect.gen(function* () {
       const ada = yield* correspondent("judgethree", ["b@c.example"])

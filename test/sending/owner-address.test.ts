@@ -1,14 +1,18 @@
-/** Mail to the address of an account holder, who needs no Allowed Recipient. */
+/** Who may be written to besides Allowed Recipients (the account holder), and who may not any more (addresses that bounced). */
 import { ask } from "@svc/cluster/actor/Ask"
 import { MailSettingsQueries } from "@svc/cluster/mail/MailSettingsQueries"
 import { Writes } from "@svc/cluster/store/Database"
+import { fromPublic } from "@svc/domain/Ids"
 import { expect, layer } from "@effect/vitest"
 import { Effect } from "effect"
-import { actors } from "../harness/Actors.ts"
-import { recordingTransport } from "../harness/Transport.ts"
+import { actors, waitUntil } from "../harness/Actors.ts"
+import { receivedMail } from "../harness/Mail.ts"
+import { recordingTransport, reply } from "../harness/Transport.ts"
 import { correspondent } from "./Correspondent.ts"
 
-layer(actors({ transport: recordingTransport() }))("sending", (it) => {
+const transport = recordingTransport()
+
+layer(actors({ transport }))("sending", (it) => {
   it.effect("allows the account holder's address only once it is verified, and no other account's", () =>
     Effect.gen(function* () {
       const sql = yield* Writes
@@ -70,6 +74,64 @@ layer(actors({ transport: recordingTransport() }))("sending", (it) => {
       expect(yield* Effect.flip(lift("one@example.org"))).toMatchObject({ code: "not_found" })
       yield* lift("two@example.org")
       expect((yield* ada.send({ to: addresses, text: "Hello." })).status).toBe("queued")
+    }),
+  )
+
+  it.effect("adds no Allowed Recipient for a bounce or an unverified sender", () =>
+    Effect.gen(function* () {
+      const ada = yield* correspondent("judgetwo", [])
+      const from = { address: "mallory@x.example", name: null }
+      const verified = { verdict: "verified" as const, spf: "pass", dkim: "pass", dmarc: "pass", domain: "x.example" }
+      yield* ask(ada.actor.ReceiveMail(yield* receivedMail({ from })))
+      yield* ask(ada.actor.ReceiveMail(yield* receivedMail({ from, origin: verified, envelope_from: "" })))
+      expect(yield* Effect.flip(ada.send({ to: ["mallory@x.example"], text: "Hello." }))).toMatchObject({
+        code: "recipient_not_allowed",
+      })
+    }),
+  )
+
+  it.effect("suppresses an address that bounced, unless another recipient of its server may have forged that", () =>
+    Effect.gen(function* () {
+      const people = ["later@shared.example", "one@shared.example", "two@shared.example", "Alone@own.example"]
+      const deferred = { state: "deferred", reply: reply(451, "4.7.1", "Greylisted") } as const
+      const accepted = { state: "sent", reply: reply(250, "2.0.0", "Ok") } as const
+      transport.answering.outside = ({ recipients }) =>
+        Effect.succeed(
+          recipients.map((recipient) => ({ recipient, ...(recipient === people[0] ? deferred : accepted) })),
+        )
+      const ada = yield* correspondent(
+        "bounceada",
+        people.map((address) => address.toLowerCase()),
+      )
+      const bob = yield* correspondent("bouncebob", [])
+      const sent = yield* ada.send({ to: people, text: "Hello." })
+      yield* waitUntil(ada.deliveries, (found) => found.every(({ status }) => status !== "queued"))
+      const sql = yield* Writes
+      const [shared] = yield* sql<{ id: string }>`
+        select id from outbox where identity_id = ${ada.id} and domain = 'shared.example'`
+      const bounce = ({ actor }: typeof ada, recipient: string | null) =>
+        ask(
+          actor.RecordBounce({
+            message_id: fromPublic("msg_", sent.id)!,
+            outbox_id: shared!.id,
+            recipient,
+            status: "5.1.1",
+            diagnostic: "No such user",
+            hard: true,
+          }),
+        )
+      // The message is not his.
+      yield* bounce(bob, "alone@own.example")
+      yield* bounce(bob, null)
+      expect((yield* ada.deliveries).map(({ status }) => status)).toEqual(["sent", "deferred", "sent", "sent"])
+      yield* bounce(ada, "ALONE@own.example")
+      yield* bounce(ada, null)
+      yield* bounce(ada, people[0]!)
+      expect((yield* ada.deliveries).map(({ status }) => status)).toEqual(["bounced", "deferred", "bounced", "bounced"])
+      expect(yield* sql`select failed from outgoing where identity_id = ${ada.id}`).toEqual([{ failed: 3 }])
+      const suppressed = yield* sql`
+        select address from allowed_recipient where identity_id = ${ada.id} and suppressed_at is not null`
+      expect(suppressed).toEqual([{ address: "alone@own.example" }])
     }),
   )
 })

@@ -1,7 +1,7 @@
 /** Versions of secrets that are written concurrently share statements and succeed or fail independently. */
 import * as AuditWrite from "@svc/cluster/audit/AuditWrite"
 import type { AuditNote } from "@svc/cluster/actor/Write"
-import { Reads, Unhurried } from "@svc/cluster/store/Database"
+import { Reads, Unhurried, Writes } from "@svc/cluster/store/Database"
 import { Vault } from "@svc/cluster/vault/Vault"
 import type { WriteCondition } from "@svc/cluster/vault/SecretWrites"
 import type { Namespace } from "@svc/cluster/vault/SecretRows"
@@ -9,8 +9,10 @@ import type { IdentityId } from "@svc/domain/IdentityRef"
 import { maxValueBytes, versionsKept } from "@svc/domain/vault/Vault"
 import { expect, layer } from "@effect/vitest"
 import { Context, Effect, Exit, Layer } from "effect"
+import { TestClock } from "effect/testing"
 import { act, noKey } from "../audit/Acts.ts"
 import { actors, makeIdentity, makeOrg } from "../harness/Actors.ts"
+import { afterwards } from "../harness/Afterwards.ts"
 import { newHandle } from "../harness/Client.ts"
 import { interruptAtLock } from "../harness/InterruptedStatement.ts"
 
@@ -49,6 +51,23 @@ layer(Layer.provideMerge(Vault.layer, actors()))("secrets", (it) => {
         yield* Effect.flatMap(Unhurried, (sql) => sql`update identity set status = ${status} where id = ${id}`)
         expect(yield* Effect.flip(write)).toMatchObject({ code: "identity_not_ready", agent_hint })
       }
+    }),
+  )
+
+  it.effect("are not written if the deletion of their Identity or account begins meanwhile", () =>
+    Effect.gen(function* () {
+      const { org, own, vault } = yield* prepared
+      const { id } = yield* makeIdentity(org, newHandle("meanwhile"))
+      const sql = yield* Writes
+      const write = (namespace: Namespace) => Effect.flip(vault.put(namespace, "name", { value: "x" }, always))
+      const refused = [
+        yield* afterwards(
+          sql`update identity set status = 'deleting' where id = ${id}`,
+          write({ org, identity: id as IdentityId }),
+        ),
+        yield* afterwards(sql`update org set status = 'deleting' where id = ${org}`, write(own)),
+      ]
+      expect(refused.map(({ code }) => code)).toEqual(["identity_not_ready", "account_deleting"])
     }),
   )
 
@@ -102,7 +121,7 @@ layer(Layer.provideMerge(Vault.layer, actors()))("secrets", (it) => {
     "have limits of name and value, keep their last versions, and keep their description until it is changed",
     () =>
       Effect.gen(function* () {
-        const { own, put, read, vault } = yield* prepared
+        const { org, own, put, read, vault } = yield* prepared
         yield* put("big", "é".repeat(maxValueBytes / 2))
         const large = yield* Effect.flip(put("big", `${"é".repeat(maxValueBytes / 2)}x`))
         expect(large).toMatchObject({ code: "payload_too_large" })
@@ -120,12 +139,25 @@ layer(Layer.provideMerge(Vault.layer, actors()))("secrets", (it) => {
             })
         const last = versionsKept + 2
         for (let n = 1; n <= last; n++) yield* put("many", `value ${n}`)
+        // Only old versions of the same secret are removed.
+        expect(yield* read("a".repeat(128))).toBe("x")
         const { entries } = yield* vault.versions(own, "many", { limit: 100 })
         expect(entries.map(({ version }) => version)).toEqual(range(versionsKept).map((n) => last - n))
         expect(yield* Effect.flip(vault.restore(own, "many", 2, null))).toMatchObject({ code: "not_found" })
         expect(yield* Effect.flip(vault.restore(own, "many", 3, [1]))).toMatchObject({ code: "precondition_failed" })
+        yield* TestClock.adjust("1 minute")
         expect((yield* vault.restore(own, "many", 3, [last])).version).toBe(last + 1)
         expect(yield* read("many")).toBe("value 3")
+        const note = AuditWrite.toNote(yield* AuditWrite.make(noKey, act(org)))
+        expect(yield* vault.value(own, "many", 4, note)).toEqual({
+          name: "many",
+          value: "value 4",
+          version: 4,
+          updated_at: entries.find(({ version }) => version === 4)!.created_at,
+        })
+        const { next_cursor } = yield* vault.versions(own, "many", { limit: 1 })
+        const elsewhere = vault.versions(own, "big", { limit: 1, cursor: next_cursor! })
+        expect(yield* Effect.flip(elsewhere)).toMatchObject({ code: "invalid_cursor" })
         const described: Array<string | null> = []
         for (const description of ["first", undefined, null, undefined])
           described.push(
