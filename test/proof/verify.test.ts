@@ -7,6 +7,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { call, makeIdentity, signUp } from "../harness/Client.ts"
 import { runHere } from "../harness/Commands.ts"
 import { startService, type OwnService } from "../harness/Service.ts"
+import { runSvc } from "../harness/Svc.ts"
 
 let here: OwnService
 let there: OwnService
@@ -134,6 +135,8 @@ it("`svc verify` prints who signed, and exits with 1 for a proof that does not s
       1,
       "Not verified (other_audience): The token is for another audience.",
     ])
+    const input = await runSvc({ ...around, input: `${await tokenOf(agent)}\n` }, "verify", "-")
+    expect([input.code, input.out]).toEqual([0, expect.stringContaining("Verified: ")])
     expect((await runHere(around, "verify", "nothing")).code).toBe(2)
   } finally {
     rmSync(home, { recursive: true })

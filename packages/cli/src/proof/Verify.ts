@@ -1,5 +1,6 @@
 /** `svc verify <proof>`: says who signed a token, an A2A card or a request, and exits with 1 if the proof does not stand. */
 import { readFile } from "node:fs/promises"
+import { text } from "node:stream/consumers"
 import { Effect, Option, Schema } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
 import { call, connect, explain, Misused, understood } from "../client/Connection.ts"
@@ -32,19 +33,19 @@ const parsed = (text: string, from: string) =>
 const proofOf = Effect.fnUntraced(function* (given: string) {
   if (isToken(given)) return { token: given }
   if (/^https?:\/\//.test(given)) {
-    const text = yield* Effect.tryPromise({
+    const card = yield* Effect.tryPromise({
       try: async () => (await fetch(given, { signal: AbortSignal.timeout(10_000) })).text(),
       catch: () => new Misused({ message: `${given} cannot be read.` }),
     })
-    return { card: yield* parsed(text, given), card_url: given }
+    return { card: yield* parsed(card, given), card_url: given }
   }
-  const text = (yield* Effect.tryPromise({
-    try: () => readFile(given === "-" ? "/dev/stdin" : given, "utf8"),
+  const content = (yield* Effect.tryPromise({
+    try: () => (given === "-" ? text(process.stdin) : readFile(given, "utf8")),
     catch: () => new Misused({ message: `${given} is neither a token, nor an address, nor a file that can be read.` }),
   })).trim()
-  if (isToken(text)) return { token: text }
-  const content = yield* parsed(text, given)
-  return "headers" in content ? { request: content } : { card: content }
+  if (isToken(content)) return { token: content }
+  const proof = yield* parsed(content, given)
+  return "headers" in proof ? { request: proof } : { card: proof }
 })
 
 export const command = Command.make(
