@@ -98,9 +98,7 @@ export const layer = (settings: MailerSettings) =>
 
       return {
         send: (letter: Letter) =>
-          isOneAddress(letter.to)
-            ? Effect.flatMap(composed(settings.from, letter), (content) => hand(letter.to, content))
-            : Effect.fail(unavailable("not one address")),
+          Effect.flatMap(composed(settings.from, letter), (content) => hand(letter.to, content)),
         forward: ({ to, raw }) =>
           Effect.flatMap(settings.arc === undefined ? Effect.succeed(raw) : seal(raw, settings.arc), (sealed) =>
             hand(to, sealed),
