@@ -161,8 +161,9 @@ describe("GET /api/overview", () => {
       (sql) => sql`
         insert into usage_hour (org_id, identity_id, hour, kind, count, failed, millis, bytes_in, bytes_out)
         select org_id, case when part = 1 then id end, date_trunc('day', now() at time zone 'UTC') at time zone 'UTC' - interval '3 days',
-               'mail_sent', 1000, 0, 0, 0, 0
-        from identity, generate_series(1, 2) as part where handle = ${bob.handle}`,
+               'mail_sent', case when handle = ${bob.handle} then 1000 else 1 end, 0, 0, 0, 0
+        from identity, generate_series(1, 2) as part
+        where handle = ${bob.handle} or handle = ${ada.handle} and part = 1`,
     )
     const { identities, days } = (await read()).body
     expect(identities[0]).toMatchObject({

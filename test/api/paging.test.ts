@@ -78,6 +78,7 @@ const lists: ReadonlyArray<List> = [
   ["sign-ins", below("sign-ins"), "sign_ins", idOf, many],
   ["drafts", below("drafts"), "drafts", idOf, many],
   ["approvals", below("approvals"), "approvals", idOf, many],
+  ["threads", below("threads"), "threads", idOf, many],
   ["identities", () => "/api/identities", "identities", ({ id }) => id, many],
   ["keys", () => "/api/keys", "api_keys", ({ id }) => id, 2 * many + 1],
   ["exports", () => "/api/exports", "exports", ({ id }) => id, many],
@@ -98,7 +99,6 @@ const lists: ReadonlyArray<List> = [
 const elsewhere: Readonly<Record<string, string>> = {
   "audit.list": "audit/service",
   "messages.list": "mail/pages",
-  "threads.list": "mail/threads",
   "threads.read": "mail/threads",
   "events.list": "events/lists",
   "events.listOfIdentity": "events/lists",

@@ -111,3 +111,16 @@ it.effect("An unknown credential is not recorded, and its owner is looked up onc
     expect([looked.length, recorded.length]).toEqual([4, 4])
   }),
 )
+
+it.effect("At most 10,000 owners are remembered", () =>
+  Effect.gen(function* () {
+    const { looked, refuse } = yield* recording
+    const token = (n: number) =>
+      makeOAuthToken("access", new Uint8Array(new Uint32Array([n, 0, 0, 0, 0, 0, 0, 0]).buffer))
+    for (let n = 0; n < 10_000; n++) yield* refuse(token(n))
+    yield* refuse(token(0))
+    expect(looked.length).toBe(10_000)
+    for (const n of [10_000, 0]) yield* refuse(token(n))
+    expect(looked.length).toBe(10_002)
+  }),
+)

@@ -113,6 +113,31 @@ describe("an audit sentence", () => {
             expect(sentence, action).not.toMatch(dangling)
   })
 
+  it("has no words of another language", () => {
+    const words = [
+      /\b(?:the|an|of|to|by)\b/,
+      /\b(?:der|die|das|den|ein|eine[ns]?|bei|hat)\b/,
+      /\b(?:le|la|les|une?|du|sur|à)\b|[ld]’/,
+    ]
+    /** The forms of verbs: a participle at the end, or an infinitive. */
+    const forms = {
+      allowed: [/^Grace [a-z]+/, /^Grace hat .*[nt]$/, /^Grace (?:a|s’est) /],
+      refused: [
+        /^Grace tried to [a-z]+.*: refused$/,
+        /^Grace wollte .*n: verweigert$/,
+        /^Grace a voulu (?:se )?\S+(?:er|re|ir)\b.*: refusé$/,
+      ],
+    }
+    // A rejected read is described by its group.
+    for (const action of [...Object.keys(phrases), ...Object.keys(groups).map((group) => `${group}.any`)])
+      for (const target of [null, { type: "x", name: "ada" }])
+        for (const outcome of ["allowed", "refused"] as const)
+          inAll({ action, outcome, identity: "ada", target }).forEach((sentence, language) => {
+            expect(sentence, action).toMatch(forms[outcome][language]!)
+            words.forEach((own, other) => other === language || expect(sentence, action).not.toMatch(own))
+          })
+  })
+
   it("shows an unknown action by its name", () => {
     expect(inAll({ action: "future.thing" })[0]).toBe("Grace: future.thing")
   })

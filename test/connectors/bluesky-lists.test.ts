@@ -118,6 +118,20 @@ describe("Notifications", () => {
     expect((await poll([notification("new", 10), ...before], second.mark)).received).toEqual([])
   })
 
+  it("end at an empty page, whatever cursor it has", async () => {
+    let asked = 0
+    const listNotifications = async () => ({
+      data: { notifications: ++asked === 1 ? [notification("a", 5)] : [], cursor: String(asked) },
+    })
+    const connection = {
+      ...(connectionOf([], []).connection as object),
+      agent: { app: { bsky: { notification: { listNotifications } } } },
+    } as never
+    const given = { limit: 20, cursor: undefined }
+    const page = await Effect.runPromise(Notifications.list(sessionOf(new Map()), connection, given))
+    expect([page.entries.length, page.cursor, asked]).toEqual([1, null, 2])
+  })
+
   const message = { message: "no" }
   it.each([
     ["is not known", undefined, undefined, true, undefined],

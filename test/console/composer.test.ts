@@ -218,16 +218,16 @@ it("Discarding a draft asks first, deletes this draft, and leads to the others",
 })
 
 it("Drafts are listed with the latest first, and each is discarded by its own button, after a question", async () => {
-  const draft = (id: string, updated_at: string) => ({
+  const draft = (id: string, updated_at: string, attachments: ReadonlyArray<object> = []) => ({
     id,
     to: [],
     subject: id,
     snippet: "",
-    attachments: [],
+    attachments,
     updated_at,
   })
   const { top, press } = await drawn(DraftsPage, params)
-  const drafts = [draft("older", "2026-11-20T08:00:00Z"), draft("newer", "2026-11-21T08:00:00Z")]
+  const drafts = [draft("older", "2026-11-20T08:00:00Z"), draft("newer", "2026-11-21T08:00:00Z", [{}])]
   for (let isListed = false; !isListed;) {
     const { url, answer } = await calls.next()
     isListed = url.startsWith(`${at}/drafts`)
@@ -235,6 +235,8 @@ it("Drafts are listed with the latest first, and each is discarded by its own bu
   }
   await eventually(() => expect(top.all({ class: "subject" }).length).toBe(2))
   expect(top.all({ class: "subject" }).map(({ textContent }) => textContent)).toEqual(["newer", "older"])
+  // The newer draft has an attachment.
+  expect(top.all({ class: "marks" }).map((marks) => marks.all("svg").length)).toEqual([2, 1])
   const [button] = top.all("button").filter(({ attributes }) => attributes["aria-label"]?.includes("older"))
   await press(button!.attributes["aria-label"]!)
   expect(calls.all.every(({ method }) => method === "GET")).toBe(true)

@@ -4,7 +4,7 @@ import { afterEach, beforeEach, describe, expect, it, vi } from "vitest"
 import { browserAt, drawn, Entries, eventually, heldCalls, leaveAll, problem, signedIn, source } from "./Modules.ts"
 
 const { ShowOnce } = await source("identity/ShowOnce.tsx")
-const { default: IdentityPage } = await source("identity/IdentityPage.tsx")
+const { default: IdentityPage, SagaSteps } = await source("identity/IdentityPage.tsx")
 const { default: IdentitySettingsPage } = await source("identity/IdentitySettingsPage.tsx")
 const { Secret, mask } = await source("ui/Secret.tsx")
 const { Removal } = await source("account/Removal.tsx")
@@ -133,6 +133,14 @@ describe("The secrets of an Identity", () => {
     await eventually(() => expect(top.textContent).toContain("Store these secrets now"))
     expect(top.textContent).not.toContain("later")
   })
+})
+
+it.each([
+  ["provisioning", "Setting up"],
+  ["teardown", "Deleting"],
+])("The steps of a %s have their title", async (kind, title) => {
+  const { top } = await drawn(SagaSteps, { identity: { handle: "ada", saga: { kind, status: "running", steps: [] } } })
+  expect(top.all("h2").map(({ textContent }) => textContent)).toEqual([title])
 })
 
 it("A secret is revealed and hidden by its button, and never read out", async () => {

@@ -4,6 +4,7 @@ import { afterEach, beforeEach, describe, expect, it, vi } from "vitest"
 import { browserAt, drawn, Entries, eventually, heldCalls, leaveAll, source } from "./Modules.ts"
 
 const { MailList } = await source("mail/MailList.tsx")
+const { Conversation } = await source("mail/Conversation.tsx")
 const { leaving } = await source("mail/selection/Bulk.ts")
 const { client } = await source("client/Queries.ts")
 
@@ -188,6 +189,7 @@ describe("The list of messages", () => {
       ["m1", "m2", "m3", "m4"].map((id) => `/console/identities/ada/mail/${id}?flagged=1`),
     )
     expect(links[2]!.textContent).toContain("(no subject)")
+    expect(links.map(({ textContent }) => textContent.startsWith("Unread: "))).toEqual([true, false, false, false])
     const has = (name: string) => list.rows().map(({ attributes }) => name in attributes)
     expect([has("data-open"), has("data-unread")]).toEqual([
       [true, false, false, false],
@@ -202,4 +204,26 @@ describe("The list of messages", () => {
     const marks = list.rows().map((row) => row.all({ class: "hidden-text" }).length)
     expect(marks[0]).toBeGreaterThan(marks[2]!)
   })
+})
+
+it("A conversation loads five pages by itself, and further ones by a button", async () => {
+  await browserAt("/identities/ada/mail/threads/t1")
+  const { button, press } = await drawn(Conversation, { handle: "ada", id: "t1" })
+  /** Answers the next read of the conversation, and returns its cursor. */
+  const answered = async (page: number) => {
+    for (;;) {
+      const { url, answer } = await calls.next()
+      const { pathname, searchParams } = new URL(url, "http://localhost")
+      if (!pathname.endsWith("/threads/t1")) continue
+      const messages = page === 1 ? [message("m1")] : []
+      await act(async () => answer(200, { thread: thread("t1"), messages, next_cursor: `after ${page}` }))
+      return searchParams.get("cursor")
+    }
+  }
+  const cursors = []
+  for (const page of [1, 2, 3, 4, 5]) cursors.push(await answered(page))
+  expect(cursors).toEqual([null, "after 1", "after 2", "after 3", "after 4"])
+  await eventually(() => expect(button("Show more")).toBeDefined())
+  await press("Show more")
+  expect(await answered(6)).toBe("after 5")
 })

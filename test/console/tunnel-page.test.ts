@@ -95,6 +95,16 @@ describe("The page of a Tunnel", () => {
     const row = top.all("tr").at(-1)!.textContent
     for (const word of ["svc/1.0", "edge-1"]) expect(row).toContain(word)
   })
+
+  it.each([
+    [true, 5_000],
+    [false, false],
+  ])("is read again every five seconds only while the Tunnel is connected: %s", async (connected, interval) => {
+    await opened({ connected })
+    const queryKey = ["GET /api/identities/:handle/tunnel", { params: { handle: "ada" } }]
+    const query = client.getQueryCache().find({ queryKey })
+    expect(query.observers[0].options.refetchInterval(query)).toBe(interval)
+  })
 })
 
 describe("The settings of a Tunnel", () => {

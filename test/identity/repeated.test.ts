@@ -2,6 +2,7 @@
 import { makeUuidV7 } from "@svc/domain/Ids"
 import type { ReceivedMail } from "@svc/domain/mail/MailboxProtocol"
 import { system } from "@svc/domain/account/Initiator"
+import { webhooksAtMost } from "@svc/domain/webhooks/Webhook"
 import { ask, onBehalfOf } from "@svc/cluster/actor/Ask"
 import { Identities } from "@svc/cluster/actor/Identities"
 import * as AuditWrite from "@svc/cluster/audit/AuditWrite"
@@ -79,6 +80,10 @@ layer(actors(), { timeout: "60 seconds" })("a repeated message", (it) => {
       yield* TestClock.adjust("1 second")
       expect(yield* ask(actor.RegisterWebhook(webhook))).toEqual(made)
       expect([yield* rows("webhook", id), yield* rows("signing_secret", id)]).toEqual([1, 1])
+      yield* (yield* Writes)`
+        insert into webhook (id, identity_id, url, event_types, created_at)
+        select uuidv7(), ${id}, 'http://127.0.0.1:9/', '{mail.stopped}', now() from generate_series(2, ${webhooksAtMost}::int)`
+      expect(yield* ask(actor.RegisterWebhook(webhook))).toEqual(made)
 
       const rotated = yield* ask(actor.RotateSecret({ org_id, secret_id }))
       expect(rotated.signing_secret).not.toBe(made.signing_secret)

@@ -119,8 +119,12 @@ layer(actors({ steps: fragile }))("a saga with a failing step", (it) => {
       expect(yield* made(handle)).toEqual({ commits: 1, parts: ["mailbox", "port", "shown"], shown: false })
       const busy = yield* Effect.flip(ask(actor.Delete({ org_id })))
       expect(busy).toMatchObject({ code: "identity_busy", agent_hint: "wait", retry_after_seconds: 1 })
-      const early = yield* Effect.flip(ask(actor.RotateKey({ org_id })))
-      expect(early).toMatchObject({ code: "identity_not_ready", agent_hint: "wait" })
+      const [webhook_id, event_id] = [yield* makeUuidV7, yield* makeUuidV7]
+      for (const early of [
+        Effect.flip(ask(actor.RotateKey({ org_id }))),
+        Effect.flip(ask(actor.TestWebhook({ org_id, webhook_id, event_id, delivery_id: event_id }))),
+      ])
+        expect(yield* early).toMatchObject({ code: "identity_not_ready", agent_hint: "wait" })
       // A saga that is running is not started over.
       const due = rows((sql) => sql`select saga, saga_due_at from identity where canonical = ${handle}`)
       const before = yield* due

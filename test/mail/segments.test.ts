@@ -118,6 +118,28 @@ layer(actors(), { timeout: "60 seconds" })("A Mailbox of several segments", (it)
     }),
   )
 
+  it.effect("gets the segment that has been due for longest first", () =>
+    Effect.gen(function* () {
+      const sql = yield* Writes
+      const org_id = yield* makeOrg
+      const made = [yield* makeIdentity(org_id, newHandle("one")), yield* makeIdentity(org_id, newHandle("two"))]
+      const [first, second] = made.map(({ id }) => id).toSorted()
+      for (const [id, hours] of [
+        [first, 1],
+        [second, 2],
+      ] as const) {
+        yield* letters(id!, ["common"])
+        yield* sql`insert into search_due (identity_id, segment, due_at) values (${id}, 0, now() - ${hours}::int * interval '1 hour')`
+      }
+      yield* SegmentBuilder.run
+      // Each segment has its own transaction.
+      const built = yield* sql<{ id: string }>`
+        select identity_id as id from search_segment where identity_id in (${first}, ${second})
+        group by identity_id order by min(xmin::text::bigint)`
+      expect(built.map(({ id }) => id)).toEqual([second, first])
+    }),
+  )
+
   it.effect("has each segment after its last UID was assigned, and nothing of removed messages", () =>
     Effect.gen(function* () {
       const sql = yield* Writes

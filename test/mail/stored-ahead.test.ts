@@ -3,13 +3,19 @@ import { ask } from "@svc/cluster/actor/Ask"
 import { storeAhead } from "@svc/cluster/mail/MessageContent"
 import { Writes } from "@svc/cluster/store/Database"
 import { expect, layer } from "@effect/vitest"
-import { Effect } from "effect"
+import { Identities } from "@svc/cluster/actor/Identities"
+import { carriedAtMost } from "@svc/cluster/mail/MessageContent"
+import { Sending } from "@svc/cluster/mail/sending/Sending"
+import type { Content } from "@svc/domain/mail/MailboxProtocol"
+import * as Composition from "@svc/mail-gateway/mail/composing/Composition"
+import { Context, Effect, Layer } from "effect"
 import { actors, makeIdentity, makeOrg } from "../harness/Actors.ts"
 import { newHandle } from "../harness/Client.ts"
 import { receivedMail } from "../harness/Mail.ts"
 import { rows } from "../harness/Stores.ts"
+import { correspondent } from "../sending/Correspondent.ts"
 
-layer(actors())("A body that was stored before its message", (it) => {
+layer(Layer.provideMerge(Composition.layer, actors()))("A body that was stored before its message", (it) => {
   it.effect("is claimed by that message, whether it was received or appended, and no other body is", () =>
     Effect.gen(function* () {
       const org_id = yield* makeOrg
@@ -31,6 +37,32 @@ layer(actors())("A body that was stored before its message", (it) => {
       expect(yield* owners).toEqual([id, null, null])
       yield* ask(actor.AppendMail({ org_id, folder: "INBOX", mail: appended, change: {} }))
       expect(yield* owners).toEqual([id, id, null])
+    }),
+  )
+
+  it.effect("is not sent to the actor again with an outgoing message", () =>
+    Effect.gen(function* () {
+      const { id, handle, org_id, by } = yield* correspondent("ada", ["grace@example.org"])
+      const passed: Array<Content | null> = []
+      const identities = {
+        of: () => ({
+          SendMail: ({ mail }: { readonly mail: { readonly content: Content | null } }) =>
+            Effect.sync(() => (passed.push(mail.content), { status: "queued", message_id: null })),
+        }),
+      } as unknown as Identities["Service"]
+      const context = yield* Layer.build(
+        Layer.fresh(Sending.layer).pipe(Layer.provide(Layer.succeed(Identities, identities))),
+      )
+      const subject = { id, handle, canonical: handle, status: "ready" as const, orgId: org_id, by }
+      const send = (text: string) =>
+        Context.get(context, Sending).submit({
+          subject,
+          raw: Buffer.from(`From: ${handle}@mail.localhost\r\nTo: grace@example.org\r\nSubject: x\r\n\r\n${text}\r\n`),
+          recipients: ["grace@example.org"],
+        })
+      yield* send("x")
+      yield* send("0123456789abcde\r\n".repeat(carriedAtMost / 16))
+      expect(passed.map((content) => content === null)).toEqual([false, true])
     }),
   )
 })

@@ -208,12 +208,12 @@ describe("a restore", () => {
         yield* filled
         const sql = yield* PgClient.PgClient
         yield* sql`set session_replication_role = replica`
-        yield* sql`delete from mailbox`
+        yield* sql`delete from vault_secret`
         const torn = path.join(folder, "torn.tar.zst")
         const manifest = yield* backUp(torn)
         return yield* Effect.flip(Effect.flatMap(homeOf, (home) => load(home, torn, manifest)))
       }),
     )
-    expect(error.message).toMatch(/reference missing rows .*search_due_identity_id_fkey/)
+    expect(error.message).toMatch(/reference missing rows \(vault_\w+_fkey\)/)
   })
 })

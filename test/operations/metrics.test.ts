@@ -114,6 +114,8 @@ describe("the metrics", () => {
     expect(value(/^svc_signins_total\{outcome="opened"\} (\d+)$/m)).toBeGreaterThanOrEqual(1)
     expect(text).toMatch(/^svc_db_pool_used\{pool="Writes"\} \d+$/m)
     expect(value(/^svc_saga_steps_total\{.*outcome="done".*\} (\d+)$/m)).toBeGreaterThanOrEqual(1)
+    const sizes = [...text.matchAll(/^svc_smtp_message_bytes_bucket\{le="(\d+)"\}/gm)].map(([, bound]) => Number(bound))
+    expect([sizes[0], sizes.at(-1)]).toEqual([1024, 16 * 1024 ** 2])
     expect(text).not.toContain(identity.handle)
     expect(text).not.toContain("nobody")
     // Each metric has one TYPE line and is documented.

@@ -1,5 +1,6 @@
 import { Addresses } from "@svc/domain/Addresses"
 import { fromOurPages } from "@svc/api/pages/SessionCookie"
+import { signInForm } from "@svc/api/pages/SignInPage"
 import { Effect } from "effect"
 import { HttpServerRequest } from "effect/http"
 import { describe, expect, it } from "vitest"
@@ -34,4 +35,9 @@ describe("Form origin check", () => {
     [{ origin: "http://evil.example", host: "localhost:8080" }, false],
     [{ origin: "http://127.0.0.1:8080", host: "127.0.0.1:8080", "sec-fetch-site": "cross-site" }, false],
   ] as const)("accepts %j in development: %s", (headers, ours) => expect(judge("development", headers)).toBe(ours))
+})
+
+it("The sign-in form escapes its notice and what was entered", () => {
+  const shown = signInForm("en", { notice: "<a>", email: '"<b>', invite: '"<c>' })
+  for (const escaped of ["&lt;a&gt;", "&quot;&lt;b&gt;", "&quot;&lt;c&gt;"]) expect(shown).toContain(escaped)
 })

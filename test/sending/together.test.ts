@@ -80,11 +80,18 @@ layer(Layer.mergeAll(Outbox.layer, SendingGate.layer).pipe(Layer.provideMerge(sh
       const later = new Date(at.getTime() + 61_000)
       yield* sql`update outbox set attempt_started_at = ${later} where id = ${leased[1]!.id}`
 
+      // Each attempt has its own time.
+      const ended = (index: number) => new Date(at.getTime() + index * 1_000)
       const recorded = yield* Effect.forEach(
         owners,
         (owner, index) => {
           const state = index === 2 ? ("deferred" as const) : ("sent" as const)
-          return queue.record(owner, leased[index]!, [{ recipient: "b@x.example", state, reply: reply("Ok") }], at)
+          return queue.record(
+            owner,
+            leased[index]!,
+            [{ recipient: "b@x.example", state, reply: reply("Ok") }],
+            ended(index),
+          )
         },
         { concurrency: "unbounded" },
       )
@@ -94,15 +101,15 @@ layer(Layer.mergeAll(Outbox.layer, SendingGate.layer).pipe(Layer.provideMerge(sh
       expect(yield* statuses(ids)).toMatchObject([
         { status: "sent", rows_left: 0, next: null },
         { status: "queued", rows_left: 1 },
-        { status: "deferred", rows_left: 1, next: new Date(at.getTime() + 300_000) },
+        { status: "deferred", rows_left: 1, next: new Date(ended(2).getTime() + 300_000) },
         { status: "sent", rows_left: 0, next: null },
       ])
-      const sent = { sent_at: at.toISOString() }
+      const sent = (index: number) => ({ sent_at: ended(index).toISOString() })
       expect(yield* reportedAsSent(ids)).toMatchObject([
-        [{ ...sent, identity_id: ada.id, handle: "ada" }],
+        [{ ...sent(0), identity_id: ada.id, handle: "ada" }],
         [],
         [],
-        [{ ...sent, identity_id: grace.id, handle: "grace" }],
+        [{ ...sent(3), identity_id: grace.id, handle: "grace" }],
       ])
       yield* sql`update outbox set next_attempt_at = null`
     }),

@@ -45,6 +45,24 @@ layer(databaseLayer)("StoreClock", (it) => {
     }),
   )
 
+  it.effect("corrects differences of more than 100 ms only", () =>
+    Effect.gen(function* () {
+      for (const [behind, corrected] of [
+        [100, 0],
+        [-100, 0],
+        [101, 101],
+        [-101, -101],
+      ] as const) {
+        const now = yield* Clock.currentTimeMillis
+        const store = (() => Effect.succeed([{ millis: now + behind }])) as unknown as Reads["Service"]
+        const context = yield* Layer.build(
+          Layer.fresh(StoreClock.layer).pipe(Layer.provide(Layer.succeed(Reads, store))),
+        )
+        expect((yield* Effect.provideContext(Clock.currentTimeMillis, context)) - now).toBe(corrected)
+      }
+    }),
+  )
+
   it.effect("does not follow the clock of the process when that is set", () =>
     Effect.gen(function* () {
       const { own, start } = yield* process

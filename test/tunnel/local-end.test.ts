@@ -217,6 +217,19 @@ describe("an agent that leaves", () => {
     expect([idle.did, awaited.did, end.activeCount()]).toEqual([["end"], ["write late", "end"], 0])
   })
 
+  it("serves streams that an edge opens before it knows that the agent leaves", async () => {
+    const { port } = await program()
+    const end = local({ port })
+    let isSettled = false
+    const settled = end.settle(60_000).then(() => (isSettled = true))
+    const { stream, has } = recorded()
+    await end.forward(stream, kind.http, {})
+    expect(isSettled).toBe(false)
+    stream.onData(Buffer.from(get))
+    await has("write ok")
+    await settled
+  })
+
   it("waits no longer than the given time", async () => {
     const { port } = await program()
     const end = local({ port })

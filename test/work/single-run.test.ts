@@ -1,6 +1,7 @@
 /** Background work of a source: one run at a time, with a pause between two. */
 import * as SingleRun from "@svc/cluster/work/SingleRun"
 import { Timing } from "@svc/cluster/Timing"
+import { dueWork } from "@svc/cluster/connectors/work/DueWork"
 import { expect, it } from "@effect/vitest"
 import { Clock, Effect, Latch, Logger } from "effect"
 import { TestClock } from "effect/testing"
@@ -47,3 +48,21 @@ it.effect("a run that fails is logged and pauses like any other, and settling wa
     expect(JSON.stringify(logged)).toContain("The work failed")
   }).pipe(Effect.scoped, Effect.provide(Logger.layer([Logger.make(({ message }) => void logged.push(message))])))
 })
+
+it.effect("work that stays overdue is next due after the pause, and never while its Connector is paused", () =>
+  Effect.gen(function* () {
+    const { make } = dueWork({
+      name: "poll",
+      column: "poll_due_at",
+      dueOf: () => new Date(0),
+      make: () => Effect.succeed(() => Effect.void),
+    })
+    const work = yield* make({} as never)
+    const state = (own: boolean) => ({ identity: {}, connection: {}, pause: { own, everyone: false } }) as never
+    expect(yield* work.nextDue(state(false))).toEqual(new Date(0))
+    expect(yield* work.dispatch(state(false), Effect.void, Effect.void)).toBe(true)
+    yield* work.settle
+    expect(yield* work.nextDue(state(false))).toEqual(new Date((yield* Clock.currentTimeMillis) + pause))
+    expect(yield* work.nextDue(state(true))).toBeNull()
+  }).pipe(Effect.scoped),
+)

@@ -262,6 +262,27 @@ describe("Login", () => {
     expect(body.records).toEqual([])
   })
 
+  it("is audited for each message: as refused, or as failed if the service could not send it", async () => {
+    const fay = await program(service, token, [bob.address])
+    await answered(fay, letter(fay, "stranger"), { to: ["eve@evil.example"] })
+    const run = (statement: string) => service.query((sql) => sql.unsafe(statement))
+    await run(`create function outage() returns trigger language plpgsql as
+      $$ begin raise exception 'terminating connection' using errcode = '57P01'; end $$`)
+    await run("create trigger outage before insert on message_content for each row execute function outage()")
+    try {
+      expect(await answered(fay, letter(fay, "outage"))).toMatch(/^451 4\.3\.0 /)
+    } finally {
+      await run("drop function outage cascade")
+    }
+    const { body } = await call(service.base, "GET", `/api/audit?action=submission.send&identity=${fay.handle}`, {
+      token,
+    })
+    expect(body.records.map(({ outcome, code }: any) => [outcome, code])).toEqual([
+      ["failed", "unavailable"],
+      ["refused", "recipient_not_allowed"],
+    ])
+  })
+
   it("ends with the credential", async () => {
     const dora = await program(service, token, [bob.address])
     const output = new Promise<string>((resolve, reject) => {
