@@ -90,6 +90,22 @@ layer(services, { excludeTestServices: true, timeout: "60 seconds" })("streams t
     }).pipe(Effect.scoped),
   )
 
+  it.effect("return no Event from before the stream began, although the tail reads it later", () =>
+    Effect.gen(function* () {
+      const [org, feed] = [yield* makeOrg, yield* ChangeFeed]
+      const early = yield* opened(org)
+      const first = yield* insertEvent(org, "mail.stopped")
+      yield* settled
+      const late = yield* opened(org)
+      const waiting = yield* Effect.forkChild(late.next, { startImmediately: true })
+      feed.announce({ org })
+      expect(ids(yield* early.next)).toEqual([first])
+      const second = yield* insertEvent(org, "mail.started")
+      feed.announce({ org })
+      expect(ids(yield* Fiber.join(waiting))).toEqual([second])
+    }).pipe(Effect.scoped),
+  )
+
   it.effect("return every Event to a stream that is behind what the tail keeps", () =>
     Effect.gen(function* () {
       const org = yield* makeOrg
