@@ -125,6 +125,16 @@ describe("A message that is marked", () => {
     await expect(marked).rejects.toThrow()
   })
 
+  it("does not show a change that failed in the next read, however soon that is answered", async () => {
+    const { calls, mark } = await read()
+    const marked = mark(true)
+    const change = await calls.next()
+    vi.stubGlobal("fetch", async () => Response.json({ seen: false }))
+    change.answer(409, { code: "conflict", status: 409, title: "t", detail: "no", agent_hint: "stop" })
+    await expect(marked).rejects.toThrow()
+    expect(client.getQueryData([route, input])).toEqual({ seen: false })
+  })
+
   it("shows no change that was pending when the person signed out", async () => {
     const { top, calls, mark } = await read()
     const [marked, rejected] = [mark(true), mark(true)]
