@@ -115,27 +115,34 @@ describe("an audit sentence", () => {
 
   it("has no words of another language", () => {
     const words = [
-      /\b(?:the|an|of|to|by)\b/,
-      /\b(?:der|die|das|den|ein|eine[ns]?|bei|hat)\b/,
-      /\b(?:le|la|les|une?|du|sur|à)\b|[ld]’/,
+      /\b(?:the|an|of|to|by|on|for|at|its|all|again|sent|reset)\b/i,
+      /\b(?:der|die|das|den|eine?n?|bei|für|von|hat|seinen|alle|Nachrichten)\b/i,
+      /\b(?:le|la|les|une?|du|sur|pour|son|des messages)\b|[ld]’/i,
     ]
-    /** The forms of verbs: a participle at the end, or an infinitive. */
-    const forms = {
-      allowed: [/^Grace [a-z]+/, /^Grace hat .*[nt]$/, /^Grace (?:a|s’est) /],
+    const starts = [/^(?:An?|The|Somebody) /, /^(?:Eine?|Der|Jemand) /, /^(?:Une?|Le) /]
+    // German participles and infinitives stand at the end, French infinitives behind "a voulu".
+    const ends = {
+      allowed: [/ [a-z]+/, / hat .*[nt]$/, / (?:a|s’est) /],
+      repeated: [/ \(repeated request\)$/, / hat .*[nt] \(wiederholte Anfrage\)$/, / \(requête répétée\)$/],
       refused: [
-        /^Grace tried to [a-z]+.*: refused$/,
-        /^Grace wollte .*n: verweigert$/,
-        /^Grace a voulu (?:se )?\S+(?:er|re|ir)\b.*: refusé$/,
+        / tried to (?!\S+[ei]r\b).*: refused$/,
+        / wollte .*n: verweigert$/,
+        / a voulu (?:se )?\S+(?:er|re|ir)\b.*: refusé$/,
       ],
+      failed: [/ tried to .*: failed$/, / wollte .*n: fehlgeschlagen$/, / a voulu .*: échec$/],
     }
     // A rejected read is described by its group.
-    for (const action of [...Object.keys(phrases), ...Object.keys(groups).map((group) => `${group}.any`)])
-      for (const target of [null, { type: "x", name: "ada" }])
-        for (const outcome of ["allowed", "refused"] as const)
-          inAll({ action, outcome, identity: "ada", target }).forEach((sentence, language) => {
-            expect(sentence, action).toMatch(forms[outcome][language]!)
+    const actions = [...Object.keys(phrases), ...Object.keys(groups).map((group) => `${group}.any`)]
+    const kinds = ["session", "admin_key", "identity_key", "grant", "imap_password", "nobody", "service"]
+    actions.forEach((action, index) => {
+      const actor = { kind: kinds[index % kinds.length]!, name: null, client: null }
+      for (const target of [null, { type: "x", name: "bob" }])
+        for (const outcome of ["allowed", "repeated", "refused", "failed"] as const)
+          inAll({ action, actor, outcome, identity: "ada", target }).forEach((sentence, language) => {
+            for (const form of [starts, ends[outcome]]) expect(sentence, action).toMatch(form[language]!)
             words.forEach((own, other) => other === language || expect(sentence, action).not.toMatch(own))
           })
+    })
   })
 
   it("shows an unknown action by its name", () => {
