@@ -222,6 +222,22 @@ layer(Layer.provideMerge(Layer.empty, databaseLayer))("an actor of any kind", (i
       expect(yield* Fiber.join(change)).toBe("changed")
       expect(yield* actor.state).toBe(1)
       yield* actor.write(system, (write) => insert(write, `Identity/${id}`))
+      // Nor does a write of the earlier claim, whose outcome stays unknown, end the claim that was made since.
+      const [begun, lost] = [yield* Deferred.make<void>(), yield* Deferred.make<void>()]
+      const late = Effect.andThen(Deferred.succeed(begun, undefined), Deferred.await(lost))
+      const doubtful = yield* Effect.forkChild(
+        Effect.exit(actor.write(system, () => Effect.andThen(late, Effect.die("the answer never came")))),
+      )
+      yield* Deferred.await(begun)
+      yield* Effect.exit(actor.write(system, () => Effect.die("the answer never came")))
+      const epoch = Effect.andThen(
+        actor.state,
+        Effect.flatMap(Stores.Writes, (sql) => sql`select epoch from actor where kind = 'Identity' and id = ${id}`),
+      )
+      const before = yield* epoch
+      yield* Deferred.succeed(lost, undefined)
+      yield* Fiber.join(doubtful)
+      expect(yield* epoch).toEqual(before)
     }),
   )
 

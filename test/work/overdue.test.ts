@@ -23,6 +23,7 @@ it.effect("the first scan that succeeds wakes the work of a lost process, and la
               return ["ada"]
             }),
         },
+        { name: "other", overdue: () => Effect.succeed(["ada", "bob"]) },
       ],
       wake: Effect.succeed((id) => Effect.sync(() => void woken.push(id))),
     })
@@ -35,5 +36,7 @@ it.effect("the first scan that succeeds wakes the work of a lost process, and la
     const later = -Timing.overdueGraceMillis
     expect(scans.slice(0, 4)).toEqual([Timing.sagaLeaseMillis, Timing.sagaLeaseMillis, later, later])
     expect(woken.length).toBeGreaterThanOrEqual(2)
+    // An actor with work of several sources is woken once.
+    expect(woken.filter((id) => id === "ada").length).toBe(woken.filter((id) => id === "bob").length)
   }).pipe(Effect.provide(Layer.mergeAll(TestRunner.layer, databaseLayer))),
 )

@@ -214,6 +214,31 @@ describe("an actor's work", () => {
     }),
   )
 
+  it.effect("begins if its entity is created while the worker finds none", () =>
+    Effect.gen(function* () {
+      for (const wake of ["wake", "wakeFor"] as const) {
+        const [looking, proceed] = [yield* Deferred.make<void>(), yield* Deferred.make<void>()]
+        let [looks, dispatched] = [0, 0]
+        const worker = yield* Worker.make({
+          state: Effect.suspend(() =>
+            looks++ > 0
+              ? Effect.succeed("there")
+              : Effect.as(Effect.andThen(Deferred.succeed(looking, undefined), Deferred.await(proceed)), undefined),
+          ),
+          sources: [pretend({ dispatch: () => Effect.sync(() => (dispatched++, false)) })],
+          names: ["own"],
+          start: Effect.void,
+        })
+        const run = yield* Effect.forkChild(worker.run, { startImmediately: true })
+        yield* Deferred.await(looking)
+        yield* wake === "wake" ? worker.wake : worker.wakeFor("own")
+        yield* Deferred.succeed(proceed, undefined)
+        yield* Fiber.join(run)
+        expect(dispatched).toBe(1)
+      }
+    }),
+  )
+
   it.effect("is woken when started work ends, and waits for it when the shard moves", () =>
     Effect.gen(function* () {
       let busy = false
