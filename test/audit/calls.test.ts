@@ -3,6 +3,7 @@ import { actOf, outcomeOf, planOf, sourceOf } from "@svc/api/audit/AuditedOperat
 import * as AuditRecorder from "@svc/api/audit/AuditRecorder"
 import { makeRequestContext } from "@svc/api/RequestContext"
 import { Audit } from "@svc/cluster/audit/Audit"
+import { rowOf } from "@svc/cluster/audit/AuditWrite"
 import { RefusedCredentials } from "@svc/cluster/audit/RefusedCredentials"
 import { AuditUnavailable, NotFound, Unavailable } from "@svc/domain/problems/Problem"
 import { Cause, Effect, Exit } from "effect"
@@ -10,6 +11,7 @@ import { expect, it } from "@effect/vitest"
 import { HttpServerResponse } from "effect/http"
 import { TestClock } from "effect/testing"
 import { endpoints } from "../api/Manifest.ts"
+import { act } from "./Acts.ts"
 
 const caller = { kind: "session", credentialId: "c", keyName: null, grant: null, org: { id: "o" } } as never
 const done = HttpServerResponse.empty({ status: 200 })
@@ -127,4 +129,21 @@ it.each([
 it("A record has no address if the address of the client is unknown", () => {
   const from = (address: string) => sourceOf({ address, via: "rest", tool: null, userAgent: null }).address
   expect([from("192.0.2.1"), from("unknown")]).toEqual(["192.0.2.1", null])
+})
+
+it("A record has texts that others chose without control characters, and cut without half a character", () => {
+  const text = `a\u0000\u0085${"b".repeat(296)}\u{1f600}`
+  const row = rowOf({
+    ...act("org", {
+      actor: { kind: "grant", id: "id", name: text, client: text },
+      target: { type: "card", id: text, name: text },
+      source: { address: null, via: "rest", tool: null, user_agent: text },
+    }),
+    id: "id",
+    at: new Date(0),
+    count: 1,
+  })
+  const shown = `a${"b".repeat(296)}\ufffd`
+  const { actor_name, actor_client, target_id, target_name, user_agent } = row
+  expect([actor_name, actor_client, target_id, target_name, user_agent]).toEqual(Array(5).fill(shown))
 })
