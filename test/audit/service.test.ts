@@ -245,6 +245,11 @@ describe("the audit log", () => {
     expect((await call("GET", "/api/audit?cursor=x", { key })).body["code"]).toBe("invalid_cursor")
     const only = await call("GET", `/api/audit?actor=${keyId}&class=change&since=2020-01-01T00:00:00Z`, { key })
     expect(only.body["records"].every((one: Json) => one["class"] === "change" && one["actor"].id === keyId)).toBe(true)
+    const { address } = only.body["records"][0].source
+    const found = (filter: string) =>
+      call("GET", `/api/audit?${filter}`, { key }).then(({ body }) => body["records"].length > 0)
+    expect([await found(`address=${address}`), await found("address=198.51.100.9")]).toEqual([true, false])
+    expect([await found("identity=A-Da"), await found("identity=nobody")]).toEqual([true, false])
   })
 
   const at = (path: string) => `/api/identities/ada${path}`
