@@ -45,7 +45,7 @@ export const quietFeed = Layer.sync(ChangeFeed, () => {
     on,
     follow,
     notify: wake,
-    changed: () => {},
+    changed: (org, { resource, handle }) => wake(`${org}/${resource}:${handle ?? ""}`),
     resources: () => Effect.succeed({ recent: [], await: Effect.never }),
     announce: ({ org, identity }) => {
       wake(org)

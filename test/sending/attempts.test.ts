@@ -1,5 +1,6 @@
 /** Effects of a delivery attempt: which recipients are retried, which rows change, and what a bounce of a suppressed address keeps. */
 import { ask } from "@svc/cluster/actor/Ask"
+import { ChangeFeed } from "@svc/cluster/feed/ChangeFeed"
 import { Reads, Writes } from "@svc/cluster/store/Database"
 import { Outbox } from "@svc/cluster/mail/sending/outbox/Outbox"
 import type { Leased } from "@svc/cluster/mail/sending/outbox/OutboxRecords"
@@ -42,9 +43,13 @@ layer(actors({ transport }))("a delivery attempt", (it) => {
       yield* waitUntil(ada.rows, ([row]) => row?.attempts === 1 && !row.leased, 0)
       expect(yield* showNext(ada, sent)).toEqual([false, true, false])
       transport.answering.outside = acceptAll
+      const { subscribe } = yield* ChangeFeed
+      const [events, pages] = [yield* subscribe(ada.id), yield* subscribe(`${ada.org_id}/messages:${ada.handle}`)]
       yield* TestClock.adjust(Timing.outboxWaitsMillis[0]!)
       yield* ask(ada.actor.Work(undefined, { discard: true }))
       yield* waitUntil(ada.rows, ([row]) => row?.next === null)
+      // Streams of Events and open pages are notified of the outcome.
+      yield* Effect.all([events.await, pages.await])
       const attempts = transport.transmissions.filter(({ domain }) => domain === "three.example")
       expect(attempts.map(({ recipients }) => recipients)).toEqual([people, ["later@three.example"]])
       expect((yield* ada.deliveries).map(({ status }) => status)).toEqual(["sent", "sent", "bounced"])
