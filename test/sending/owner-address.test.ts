@@ -2,12 +2,14 @@
 import { ask } from "@svc/cluster/actor/Ask"
 import { MailSettingsQueries } from "@svc/cluster/mail/MailSettingsQueries"
 import { Writes } from "@svc/cluster/store/Database"
+import { Timing } from "@svc/cluster/Timing"
 import { fromPublic } from "@svc/domain/Ids"
 import { expect, layer } from "@effect/vitest"
 import { Effect } from "effect"
+import { TestClock } from "effect/testing"
 import { actors, waitUntil } from "../harness/Actors.ts"
 import { receivedMail } from "../harness/Mail.ts"
-import { recordingTransport, reply } from "../harness/Transport.ts"
+import { deferAll, recordingTransport, reply } from "../harness/Transport.ts"
 import { correspondent } from "./Correspondent.ts"
 
 const transport = recordingTransport()
@@ -132,6 +134,27 @@ layer(actors({ transport }))("sending", (it) => {
       const suppressed = yield* sql`
         select address from allowed_recipient where identity_id = ${ada.id} and suppressed_at is not null`
       expect(suppressed).toEqual([{ address: "alone@own.example" }])
+    }),
+  )
+
+  it.effect("ends the queue of a message whose only recipient bounced before the next attempt", () =>
+    Effect.gen(function* () {
+      transport.answering.outside = deferAll
+      const to = "late@alone.example"
+      const ada = yield* correspondent("bouncelate", [to])
+      const sent = yield* ada.send({ to: [to], text: "Hello." })
+      yield* waitUntil(ada.rows, ([row]) => row?.attempts === 1 && !row.leased, 0)
+      const message_id = fromPublic("msg_", sent.id)!
+      const bounce = { message_id, outbox_id: null, status: "5.1.1", diagnostic: null, hard: true }
+      yield* ask(ada.actor.RecordBounce({ ...bounce, recipient: to }))
+      yield* TestClock.adjust(Timing.outboxWaitsMillis[0]!)
+      yield* ask(ada.actor.Work(undefined, { discard: true }))
+      yield* waitUntil(ada.rows, ([row]) => row?.next === null)
+      expect(transport.transmissions.filter(({ domain }) => domain === "alone.example").length).toBe(1)
+      const sql = yield* Writes
+      expect(yield* sql`select status, failed from outgoing where message_id = ${message_id}`).toEqual([
+        { status: "done", failed: 1 },
+      ])
     }),
   )
 })
