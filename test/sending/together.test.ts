@@ -19,7 +19,7 @@ interface Owner {
   readonly handle: string
 }
 
-/** Creates ready Identities in one Org; the Identity grace has a Webhook for sent mail. */
+/** Creates ready Identities in one Org; the Identity grace has a Webhook for mail that was sent or bounced. */
 const people = Effect.gen(function* () {
   const org_id = yield* makeOrg
   const identities = yield* Identities
@@ -29,7 +29,7 @@ const people = Effect.gen(function* () {
   const ready = Effect.flatMap(Reads, (sql) => sql`select from identity where org_id = ${org_id} and status = 'ready'`)
   yield* waitUntil(ready, (rows) => rows.length === 2)
   const webhook = { org_id, webhook_id: yield* makeUuidV7, url: "http://127.0.0.1:9/", description: null }
-  yield* ask(identities.of("grace").RegisterWebhook({ ...webhook, event_types: ["email.sent"] }))
+  yield* ask(identities.of("grace").RegisterWebhook({ ...webhook, event_types: ["email.sent", "email.bounced"] }))
 }).pipe(Effect.provide(actorProcess()))
 
 const ownerOf = (handle: string) =>
@@ -95,8 +95,8 @@ layer(Layer.mergeAll(Outbox.layer, SendingGate.layer).pipe(Layer.provideMerge(sh
         },
         { concurrency: "unbounded" },
       )
-      // Only the Identity with a Webhook has due deliveries.
-      expect([recorded[0], recorded[3]]).toEqual([false, true])
+      // Only the Identity with a Webhook has due deliveries; both of its attempts report them.
+      expect(recorded).toEqual([false, false, true, true])
       const ids = messages.map(({ message }) => message)
       expect(yield* statuses(ids)).toMatchObject([
         { status: "sent", rows_left: 0, next: null },
@@ -139,6 +139,21 @@ layer(Layer.mergeAll(Outbox.layer, SendingGate.layer).pipe(Layer.provideMerge(sh
       expect(ends.map(Exit.isSuccess)).toEqual([false, true])
       const found = yield* statuses(messages.map(({ message }) => message))
       expect(found.map(({ status }) => status).toSorted()).toEqual(["queued", "sent"])
+    }),
+  )
+
+  it.effect("has due deliveries after a bounce that a Webhook receives", () =>
+    Effect.gen(function* () {
+      const queue = yield* Outbox
+      const recorded: Array<boolean> = []
+      for (const owner of [yield* ownerOf("ada"), yield* ownerOf("grace")]) {
+        yield* insertAccepted(owner.id)
+        const at = yield* now
+        const { leased } = yield* queue.lease({ identityId: owner.id, now: at, atMost: 1 })
+        const outcome = { recipient: "b@x.example", state: "refused" as const, reply: null }
+        recorded.push(yield* queue.record(owner, leased[0]!, [outcome], at))
+      }
+      expect(recorded).toEqual([false, true])
     }),
   )
 
@@ -214,6 +229,11 @@ layer(Layer.mergeAll(Outbox.layer, SendingGate.layer).pipe(Layer.provideMerge(sh
         ]),
       ).toEqual([false, true])
       yield* stopped(null)
+      // Nor does an Identity that is being deleted get a permit.
+      const status = (status: string) => sql`update identity set status = ${status} where id = ${owners[0]!.id}`
+      yield* status("deleting")
+      expect(yield* permits([[0, 0]])).toEqual([false])
+      yield* status("ready")
     }),
   )
 })
