@@ -7,32 +7,37 @@ import { Paths } from "@svc/api/http/Routing"
 import { type RequestEntry, RequestLog } from "@svc/api/RequestLog"
 import { CredentialLookup } from "@svc/cluster/account/CredentialLookup"
 import { Addresses } from "@svc/domain/Addresses"
+import { Unavailable } from "@svc/domain/problems/Problem"
 import { expect, it } from "@effect/vitest"
 import { Context, Effect, Layer, Logger } from "effect"
 import { HttpRouter } from "effect/http"
 import { freePort } from "../harness/Ports.ts"
 
-/** Serves one page, and returns the response and the log entries. */
-const served = Effect.fnUntraced(function* (page: Effect.Effect<never>) {
+/** Serves one page, and returns the response to a request and the log entries. */
+const served = Effect.fnUntraced(function* (
+  page: Effect.Effect<never>,
+  request: RequestInit = {},
+  credentials: Partial<CredentialLookup["Service"]> = {},
+) {
   const port = yield* Effect.promise(freePort)
   const base = `http://127.0.0.1:${port}`
   const lines: Array<RequestEntry> = []
   const listener = NodeHttpServer.layerServer(createServer, { host: "127.0.0.1", port })
   yield* Layer.build(
     RequestServices.serve(
-      Layer.provide(HttpRouter.add("GET", "/terms", page), everywhere),
+      Layer.provide(HttpRouter.add("*", "/terms", page), everywhere),
       Context.empty(),
       listener,
     ).pipe(
       Layer.provide([
         Layer.succeed(Addresses, { baseUrl: base } as Addresses["Service"]),
-        Layer.mock(CredentialLookup)({}),
+        Layer.mock(CredentialLookup)(credentials),
         Paths.layer,
         Layer.succeed(RequestLog, (entry) => void lines.push(entry)),
       ]),
     ),
   )
-  const answer = yield* Effect.promise(() => fetch(`${base}/terms`))
+  const answer = yield* Effect.promise(() => fetch(`${base}/terms`, request))
   return { answer, text: yield* Effect.promise(() => answer.text()), lines }
 })
 
@@ -61,5 +66,17 @@ it.live("a defect of a page is logged and reveals only its request id", () =>
     expect(JSON.parse(text)).toMatchObject({ code: "internal", instance: answer.headers.get("request-id") })
     expect(text).not.toContain("secret")
     expect(lines).toMatchObject([{ route: "/terms", status: 500 }])
+  }),
+)
+
+it.live("a large body is not read if the store cannot say whose it is, and the response asks to wait", () =>
+  Effect.gen(function* () {
+    const unavailable = new Unavailable({ detail: "The database did not respond in time." })
+    const { answer, text } = yield* served(
+      Effect.die(new Error("reached")),
+      { method: "POST", headers: { authorization: "Bearer svc_id_x" }, body: "x".repeat(70_000) },
+      { resolve: () => Effect.fail(unavailable) },
+    )
+    expect([answer.status, JSON.parse(text)]).toMatchObject([503, { code: "unavailable", agent_hint: "wait" }])
   }),
 )

@@ -68,6 +68,27 @@ layer(storesLayer)("An Idempotency-Key", (it) => {
     }),
   )
 
+  it.effect("is not consumed by a body that cannot be read", () =>
+    Effect.gen(function* () {
+      const withKey = yield* Idempotency.make
+      const asked = (body: ReadableStream | string) => {
+        const init = { method: "POST", headers: { "idempotency-key": "unread" }, body, duplex: "half" }
+        const exchange = makeRequestContext("req_1", undefined, undefined)
+        const answer = Effect.sync(() => HttpServerResponse.jsonUnsafe({}, { status: 413 }))
+        return withKey(answer, caller, false).pipe(
+          Effect.tap((response) => exchange.settle?.(response) ?? Effect.void),
+          Effect.provideService(
+            HttpServerRequest.HttpServerRequest,
+            HttpServerRequest.fromWeb(new Request("http://localhost/api/keys", init)),
+          ),
+          Effect.provideService(RequestContext, exchange),
+        )
+      }
+      expect((yield* asked(new ReadableStream({ start: (body) => body.error(new Error("cut")) }))).status).toBe(413)
+      expect((yield* asked("{}")).status).toBe(413)
+    }),
+  )
+
   it.effect("belongs to one method of a path", () =>
     Effect.gen(function* () {
       expect(yield* repeated(200, {}, { key: "m1", methods: ["PUT", "PUT"] })).toMatchObject({ again: false })

@@ -5,6 +5,7 @@
 import { CredentialLookup } from "@svc/cluster/account/CredentialLookup"
 import { Addresses } from "@svc/domain/Addresses"
 import { Api } from "@svc/domain/Api"
+import type { Unavailable } from "@svc/domain/problems/Problem"
 import { Versions } from "@svc/domain/Versions"
 import { Cause, Context, Effect, Layer, type Option, Redacted, References } from "effect"
 import { HttpIncomingMessage, HttpRouter, HttpServerRequest, HttpServerResponse, HttpServerError } from "effect/http"
@@ -130,18 +131,22 @@ interface HttpSettings {
 }
 
 /**
- * Returns whether a request has a valid credential. This is checked before a large body is read: bodies are held in memory
- * before an endpoint judges the caller, and a hundred anonymous clients would fill a gigabyte.
+ * Returns whether a request has a valid credential, or the problem if the store cannot say. This is checked before a large
+ * body is read: bodies are held in memory before an endpoint judges the caller, and a hundred anonymous clients would fill
+ * a gigabyte.
  */
 const isKnown = (
   credentials: CredentialLookup["Service"],
   { headers }: HttpServerRequest.HttpServerRequest,
   { source }: RequestContextState,
-): Effect.Effect<boolean> => {
+): Effect.Effect<boolean | Unavailable> => {
   const token = /^Bearer\s+(\S+)\s*$/i.exec(headers["authorization"] ?? "")?.[1]
   return token === undefined
     ? Effect.succeed(false)
-    : Effect.isSuccess(credentials.resolve(Redacted.make(token), { address: source.address, via: "mcp" }))
+    : Effect.match(credentials.resolve(Redacted.make(token), { address: source.address, via: "mcp" }), {
+        onSuccess: () => true,
+        onFailure: (refused) => (refused.code === "unavailable" ? refused : false),
+      })
 }
 
 const isKept = ({ headers }: HttpServerResponse.HttpServerResponse) =>
@@ -171,16 +176,19 @@ export const everywhere = HttpRouter.middleware(
           )
           // Tools are of the newest version, which the list of tools describes.
           if (!given.url.startsWith("/api/mcp")) exchange.version = request.headers["svc-version"]
-          const isStranger =
-            handed === undefined && Bodies.isLarge(request) && !(yield* isKnown(credentials, request, exchange))
+          const known =
+            handed !== undefined || !Bodies.isLarge(request) || (yield* isKnown(credentials, request, exchange))
+          const isStranger = known === false
           // A body that is too long by its Content-Length is rejected without waiting for it.
           const counted =
-            handed !== undefined || (isStranger && Bodies.hasLength(request))
-              ? answer
-              : // Handlers are not interruptible, and a body may never arrive: a process that stops would wait for it.
-                Effect.flatMap(Effect.interruptible(Bodies.counted(request)), (refused) =>
-                  refused === undefined ? answer : Effect.succeed(render(book, requestId, refused)),
-                )
+            typeof known === "object"
+              ? Effect.succeed(render(book, requestId, known))
+              : handed !== undefined || (isStranger && Bodies.hasLength(request))
+                ? answer
+                : // Handlers are not interruptible, and a body may never arrive: a process that stops would wait for it.
+                  Effect.flatMap(Effect.interruptible(Bodies.counted(request)), (refused) =>
+                    refused === undefined ? answer : Effect.succeed(render(book, requestId, refused)),
+                  )
           // Endpoints render their own problems. Failures of other routes (pages, OAuth, MCP) and failures before an
           // endpoint are rendered here. A client that disconnected needs no response.
           const rendered = Effect.catchCause(guarded(request, counted), (cause) =>

@@ -63,10 +63,12 @@ export const make = Effect.gen(function* () {
       })
     }
     const scope: Scope = { credentialId: caller.credentialId, operation: `${request.method} ${request.url}`, key }
-    const body = yield* Effect.catch(request.text, () => Effect.succeed(""))
+    const body = yield* Effect.option(request.text)
+    // The handler reports a body that cannot be read. It is not what the key belongs to.
+    if (Option.isNone(body)) return yield* handler
     const claim = yield* equalTo === undefined
-      ? records.claim(scope, body)
-      : Effect.catchTag(records.claim(scope, body, Timing.equalCallMillis), "idempotency_key_in_progress", () =>
+      ? records.claim(scope, body.value)
+      : Effect.catchTag(records.claim(scope, body.value, Timing.equalCallMillis), "idempotency_key_in_progress", () =>
           Effect.fail(
             new IdempotencyKeyInProgress({
               detail:
