@@ -77,6 +77,23 @@ layer(storesLayer, { timeout: "60 seconds" })("A very large body", (it) => {
     }),
   )
 
+  it.effect("is stored by a repeated request although the first one was interrupted between two slices", () =>
+    Effect.gen(function* () {
+      const sql = yield* Writes
+      yield* sql`create function refuse() returns trigger language plpgsql as $$ begin raise 'refused'; end $$`
+      yield* sql`create trigger refuse before insert on message_slice for each row when (new.n = 1) execute function refuse()`
+      yield* Effect.flip(storeAhead(sql, second, content, new Date()))
+      yield* sql`drop trigger refuse on message_slice`
+      const left = yield* slices
+      expect(left).toHaveLength(1)
+      yield* storeAhead(sql, second, content, new Date())
+      expect(Buffer.compare((yield* stored(second))[0]!.raw, raw)).toBe(0)
+      // Housekeeping removes what the first one left.
+      expect(yield* slices).toEqual(left)
+      yield* sql`delete from message_slice`
+    }),
+  )
+
   it.effect("for the operator is stored completely or not at all, and slices of other messages stay", () =>
     Effect.gen(function* () {
       const sql = yield* Writes

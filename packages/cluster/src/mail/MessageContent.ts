@@ -2,6 +2,7 @@
  * Stores and reads message bodies. A small body travels with its message to the actor. The gateway stores a large body
  * in advance, so that it does not cross processes; it only counts once the commit of its message claims it.
  */
+import { makeUuidV7 } from "@svc/domain/Ids"
 import type { Content } from "@svc/domain/mail/MailboxProtocol"
 import { Unavailable } from "@svc/domain/problems/Problem"
 import { Effect } from "effect"
@@ -67,13 +68,15 @@ export const storeAhead = Effect.fnUntraced(function* (sql: Sql, messageId: stri
       ${search_text}::text, ${structure}::text, ${at}::timestamptz) ${again}`
     return
   }
+  // A request that is repeated has the same message id. Its slices do not meet those of an attempt that was interrupted.
+  const attempt = yield* makeUuidV7
   const sliced = new Map<(typeof parts)[number], number>()
   for (const [n, part] of parts.entries()) {
     const value = { raw, text, html, search_text, structure }[part]
     if (value === null || (part !== "raw" && value.length <= slicedAbove)) continue
     const bytes = typeof value === "string" ? Buffer.from(value) : value
     sliced.set(part, bytes.length)
-    yield* storeSlices(sql, messageId, n * numbers, bytes, at)
+    yield* storeSlices(sql, attempt, n * numbers, bytes, at)
   }
   const whole = (part: (typeof parts)[number]) =>
     sql.literal(`string_agg(bytes, ''::bytea order by n) filter (where n / ${numbers} = ${parts.indexOf(part)})`)
@@ -81,7 +84,7 @@ export const storeAhead = Effect.fnUntraced(function* (sql: Sql, messageId: stri
     sliced.has(part) ? sql`convert_from(${sql.literal(`${part}_bytes`)}, 'UTF8')` : sql`${value}::text`
   const total = sliced.values().reduce((sum, bytes) => sum + bytes, 0)
   const [row] = yield* sql<{ bytes: number }>`
-    with slices as (delete from message_slice where message_id = ${messageId}::uuid returning n, bytes),
+    with slices as (delete from message_slice where message_id = ${attempt}::uuid returning n, bytes),
     whole as (
       select coalesce(sum(length(bytes)), 0)::int as bytes, ${whole("raw")} as raw, ${whole("text")} as text_bytes,
         ${whole("html")} as html_bytes, ${whole("search_text")} as search_text_bytes,
