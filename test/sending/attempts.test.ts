@@ -281,37 +281,6 @@ layer(actors({ transport }))("a delivery attempt", (it) => {
     }),
   )
 
-  it.effect("is repeated with the same bytes after its lease if its outcome could not be recorded", () =>
-    Effect.gen(function* () {
-      transport.answering.outside = acceptAll
-      const sql = yield* Writes
-      const ada = yield* correspondent("adaunrecorded", ["b@unrecorded.example"])
-      // A rollback does not undo `nextval`, so the sequence shows that an outcome was refused.
-      yield* sql.unsafe(`create sequence refused_outcomes`)
-      yield* sql.unsafe(`
-        create function refuse_outcome() returns trigger language plpgsql as $$
-        begin raise exception 'no outcome %', nextval('refused_outcomes'); end $$`)
-      yield* sql.unsafe(`
-        create trigger refuse_outcome before update on outgoing_recipient for each row
-        when (old.address = 'b@unrecorded.example') execute function refuse_outcome()`)
-      yield* ada.send({ to: ["b@unrecorded.example"], text: "Hello." })
-      const refused = sql<{ is_called: boolean }>`select is_called from refused_outcomes`
-      yield* waitUntil(refused, ([sequence]) => sequence!.is_called, 0)
-      const [before] = yield* ada.rows
-      expect(before).toMatchObject({ attempts: 1, leased: true })
-      yield* sql.unsafe(`drop trigger refuse_outcome on outgoing_recipient`)
-      yield* TestClock.adjust(before!.next!.getTime() - 1 - (yield* Clock.currentTimeMillis))
-      yield* ask(ada.actor.Work(undefined, { discard: true }))
-      expect(yield* ada.rows).toEqual([before])
-      yield* TestClock.adjust(1)
-      yield* ask(ada.actor.Work(undefined, { discard: true }))
-      yield* waitUntil(ada.deliveries, ([row]) => row?.status === "sent", 0)
-      const [first, second, ...more] = transport.transmissions.filter(({ domain }) => domain === "unrecorded.example")
-      expect([second!.content, more]).toEqual([first!.content, []])
-      expect(yield* ada.rows).toMatchObject([{ attempts: 2, leased: false, next: null }])
-    }),
-  )
-
   it.effect("is the last one only if it reached the recipient's server", () =>
     Effect.gen(function* () {
       const outbox = yield* Effect.provide(Outbox, Outbox.layer)

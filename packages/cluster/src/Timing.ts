@@ -54,6 +54,9 @@ export const Timing = {
   settle: "3 seconds",
   /** Lease of an attempt, longer than any attempt lasts. Then another process may retry. */
   leaseMillis: minute,
+  /** How often, and for how long, an attempt tries to record what it did while the store is away: less than a lease. */
+  recordPause: "500 millis",
+  recordAtMost: "30 seconds",
   /**
    * How often a queue with attempts in flight looks for deliveries that a crashed process left leased: each freed slot
    * would look otherwise, while due deliveries wait for a slot.

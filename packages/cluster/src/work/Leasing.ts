@@ -2,7 +2,9 @@
  * Attempts on leased rows. Leasing rows and starting their attempts is one uninterruptible step: an interruption in between
  * would block the rows until their leases expire. An actor that shuts down waits for the step, then for the attempts.
  */
-import { Effect, FiberSet, Semaphore } from "effect"
+import { Effect, FiberSet, Schedule, Semaphore } from "effect"
+import type { SqlError } from "effect/sql"
+import { isTransient } from "../store/Database.ts"
 import { Timing } from "../Timing.ts"
 
 export const make = Effect.map(Semaphore.make(1), (turn) => ({
@@ -19,3 +21,15 @@ export const make = Effect.map(Semaphore.make(1), (turn) => ({
       ),
     ),
 }))
+
+/**
+ * Records what an attempt did, also if the store is away for a moment, as during its failover. Without the record, the attempt
+ * would be made again after its lease. The statement changes nothing if it is repeated after a commit whose response was lost.
+ */
+export const recorded = <A, R>(
+  record: Effect.Effect<A, SqlError.SqlError, R>,
+): Effect.Effect<A, SqlError.SqlError, R> =>
+  Effect.retry(Effect.uninterruptible(record), {
+    while: isTransient,
+    schedule: Schedule.spaced(Timing.recordPause).pipe(Schedule.upTo({ duration: Timing.recordAtMost })),
+  })

@@ -47,6 +47,8 @@ export const source: Source<OwnIdentity, Needs> = {
     const underWay = new Map<Leased, Fiber.Fiber<void, unknown> | undefined>()
     /** When each lease was renewed last. */
     const renewedAt = new WeakMap<Leased, Date>()
+    /** Attempts whose outcome is known. */
+    const sent = new WeakSet<Leased>()
     const scope = yield* Effect.scope
     let gate: Gate | undefined
     let isRenewing = false
@@ -67,9 +69,9 @@ export const source: Source<OwnIdentity, Needs> = {
           )
 
     const record = (identity: OwnIdentity, leased: Leased, outcomes: ReadonlyArray<Outcome>) =>
-      Effect.uninterruptible(
-        Effect.flatMap(now, (at) => outbox.record(identity, leased, outcomes, at)).pipe(
-          Effect.tap(() =>
+      Effect.flatMap(now, (at) =>
+        Leasing.recorded(
+          Effect.tap(outbox.record(identity, leased, outcomes, at), () =>
             Effect.sync(() => {
               feed.announce({ org: identity.orgId, identity: identity.id })
               feed.changed(identity.orgId, { resource: "messages", handle: identity.handle })
@@ -129,6 +131,7 @@ export const source: Source<OwnIdentity, Needs> = {
         yield* outbox.giveBack(leased, new Date((yield* now).getTime() + Timing.busyLookMillis), null)
         return false
       }
+      sent.add(leased)
       return yield* record(identity, leased, outcomes)
     })
 
@@ -149,8 +152,13 @@ export const source: Source<OwnIdentity, Needs> = {
       transmit(identity, leased, gate).pipe(
         // Its Events queued webhook deliveries.
         Effect.flatMap((queued) => (queued ? raised : Effect.void)),
-        // A shutdown interrupted the attempt: the row is due again immediately, with the same bytes.
-        Effect.onInterrupt(() => Effect.ignore(Effect.flatMap(now, (at) => outbox.giveBack(leased, at, null)))),
+        // A shutdown interrupted the attempt: the row is due again immediately, with the same bytes. If only the outcome is
+        // missing, its recipients have the message, and the row waits for its lease to expire.
+        Effect.onInterrupt(() =>
+          sent.has(leased)
+            ? Effect.void
+            : Effect.ignore(Effect.flatMap(now, (at) => outbox.giveBack(leased, at, null))),
+        ),
       )
 
     /** The permit is handed back when the actor leaves, unless an attempt has not ended: that one may still renew it. */
