@@ -148,4 +148,9 @@ it("A subscription needs the read scope of each of its Event types", () => {
     else expect(lacksToReceive(scopesOf(needed), [type])).toEqual([])
     expect(others).toEqual([])
   }
+  // All types need each of these scopes, named once; `event:read` is enough for any type.
+  const needed = identityEventTypes.flatMap((type) => lacksToReceive(scopesOf("webhook:read"), [type]))
+  expect(needed).toContain("mail:read")
+  expect(lacksToReceive(scopesOf("webhook:read"), ["*"])).toEqual([...new Set(needed)])
+  expect(lacksToReceive(scopesOf("event:read"), ["*"])).toEqual([])
 })

@@ -61,6 +61,13 @@ describe("an Event's sentence", () => {
       "A Webhook of ada did not receive email.sent despite all retries: no response",
     ],
     [
+      "webhook.failed",
+      { event_type: "email.sent", status_code: 503, error: null },
+      "A Webhook of ada did not receive email.sent despite all retries: 503",
+    ],
+    ["connector.connected", { account: "ada@x", platform: "mastodon" }, "ada connected ada@x on Mastodon"],
+    ["email.bounced", { recipient: "bob@x", diagnostic: "unknown" }, "An email from ada to bob@x bounced: unknown"],
+    [
       "email.recipient_blocked",
       { recipients: ["", "bob@x", "eve@x", "ida@x"], subject: "Hi" },
       "ada was not allowed to write to bob@x +2: Hi",
