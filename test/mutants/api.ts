@@ -116,7 +116,7 @@ export const api: Mutants = {
   },
   "idempotency-ignores-body": {
     file: "api/src/idempotency/Idempotency.ts",
-    from: "records.claim(scope, body)",
+    from: "records.claim(scope, body.value)",
     to: "records.claim(scope, scope.operation)",
     bug: "an Idempotency-Key is compared without the body",
     tests: ["api/idempotency", "idempotency/records"],

@@ -95,8 +95,8 @@ export const edges: Mutants = {
   },
   "equal-calls-joined-for-a-day": {
     file: "api/src/idempotency/Idempotency.ts",
-    from: "records.claim(scope, body, Timing.equalCallMillis)",
-    to: "records.claim(scope, body)",
+    from: "records.claim(scope, body.value, Timing.equalCallMillis)",
+    to: "records.claim(scope, body.value)",
     bug: "a tool call that is made again after an hour is not carried out",
     tests: ["mcp/repetition"],
   },
