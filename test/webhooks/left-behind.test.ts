@@ -4,6 +4,7 @@ import { ask } from "@svc/cluster/actor/Ask"
 import { Identities } from "@svc/cluster/actor/Identities"
 import { Reads, Writes } from "@svc/cluster/store/Database"
 import { pause } from "@svc/cluster/store/Deadline"
+import { Timing } from "@svc/cluster/Timing"
 import { UsageCounters } from "@svc/cluster/usage/UsageCounters"
 import { Deliveries } from "@svc/cluster/webhooks/Deliveries"
 import { expect, layer } from "@effect/vitest"
@@ -41,25 +42,31 @@ const status = (handle: string) =>
   )
 const delivered = (row: Row | undefined) => row?.status === "delivered"
 
+/** Registers a Webhook of a new Identity, and sends it a delivery. */
+const tested = Effect.fnUntraced(function* (handle: string, url: string, delivery_id: string) {
+  const [org_id, webhook_id] = [yield* makeOrg, yield* makeUuidV7]
+  const actor = (yield* Identities).of(handle)
+  yield* ask(actor.Create({ org_id, identity_id: yield* makeUuidV7, handle }))
+  yield* waitUntil(status(handle), (found) => found === "ready")
+  yield* ask(actor.RegisterWebhook({ org_id, webhook_id, url, event_types: ["*"], description: null }))
+  yield* ask(actor.TestWebhook({ org_id, webhook_id, delivery_id, event_id: delivery_id }))
+})
+
+const receiving = Effect.acquireRelease(
+  Effect.promise(() => startReceiver()),
+  ({ stop }) => Effect.promise(stop),
+)
+
 layer(sharedServices, { timeout: "60 seconds" })("an attempt that was never recorded", (it) => {
   it.effect("counts after its lease expired, and the delivery continues with the same Event id", () =>
     Effect.gen(function* () {
       const handle = newHandle("ada")
-      const receiver = yield* Effect.acquireRelease(
-        Effect.promise(() => startReceiver()),
-        ({ stop }) => Effect.promise(stop),
-      )
-      const org_id = yield* makeOrg
-      const [webhook_id, delivery_id] = [yield* makeUuidV7, yield* makeUuidV7]
-      yield* Effect.gen(function* () {
-        const actor = (yield* Identities).of(handle)
-        yield* ask(actor.Create({ org_id, identity_id: yield* makeUuidV7, handle }))
-        yield* waitUntil(status(handle), (found) => found === "ready")
-        const webhook = { org_id, webhook_id, url: receiver.url, event_types: ["*"], description: null }
-        yield* ask(actor.RegisterWebhook(webhook))
-        yield* ask(actor.TestWebhook({ org_id, webhook_id, delivery_id, event_id: delivery_id }))
-        yield* waitUntil(deliveryRow(delivery_id), delivered)
-      }).pipe(Effect.provide(actorProcess()))
+      const receiver = yield* receiving
+      const delivery_id = yield* makeUuidV7
+      yield* Effect.andThen(
+        tested(handle, receiver.url, delivery_id),
+        waitUntil(deliveryRow(delivery_id), delivered),
+      ).pipe(Effect.provide(actorProcess()))
       // The state after the process crashed before it recorded the response.
       const sql = yield* Writes
       const at = new Date(yield* Clock.currentTimeMillis)
@@ -81,6 +88,30 @@ layer(sharedServices, { timeout: "60 seconds" })("an attempt that was never reco
       }).pipe(Effect.provide(actorProcess()))
       expect(receiver.got).toHaveLength(2)
       expect(receiver.got[1]!.headers["webhook-id"]).toBe(receiver.got[0]!.headers["webhook-id"])
+    }),
+  )
+
+  it.effect("is recorded, and not repeated, when a store that was away for seconds is back", () =>
+    Effect.gen(function* () {
+      const receiver = yield* receiving
+      const delivery_id = yield* makeUuidV7
+      const sql = yield* Writes
+      // A rollback does not undo `nextval`, so the sequence shows that the outcome was refused.
+      yield* sql`create sequence refused_outcomes`
+      yield* sql`create function refuse_outcome() returns trigger language plpgsql as $$
+        begin raise exception 'no outcome %', nextval('refused_outcomes') using errcode = '57P01'; end $$`
+      yield* sql`create trigger refuse_outcome before update on delivery for each row
+        when (new.status = 'delivered') execute function refuse_outcome()`
+      yield* Effect.gen(function* () {
+        yield* tested(newHandle("bob"), receiver.url, delivery_id)
+        const refused = sql<{ is_called: boolean }>`select is_called from refused_outcomes`
+        yield* waitUntil(refused, ([sequence]) => sequence!.is_called, 0)
+        yield* sql`drop function refuse_outcome cascade`
+        const { value } = yield* waitUntil(deliveryRow(delivery_id), delivered, Timing.recordPause)
+        expect(value!.attempts).toMatchObject([{ number: 1, status_code: 200, error: null }])
+      }).pipe(Effect.provide(actorProcess()))
+      expect(receiver.got).toHaveLength(1)
+      yield* sql`delete from delivery where id = ${delivery_id}`
     }),
   )
 

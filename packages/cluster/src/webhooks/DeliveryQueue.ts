@@ -91,7 +91,7 @@ export const source: Source<OwnIdentity, Needs, unknown> = {
         attempted.of(outcomeOf(outcome), delivery.first ? "first" : "retry").n++
         waited.observe(outcome.durationMs / 1000)
       }
-      return Effect.flatMap(now, (at) => Leasing.recorded(deliveries.record(identity, delivery, outcome, at)))
+      return Effect.uninterruptible(Effect.flatMap(now, (at) => deliveries.record(identity, delivery, outcome, at)))
     }
 
     /** Posts a leased delivery, unless the creator of its Webhook may not read the Event. */
@@ -135,7 +135,7 @@ export const source: Source<OwnIdentity, Needs, unknown> = {
         ),
         Effect.flatMap((outcome) =>
           // The query for the next delivery may have run before this was committed.
-          Effect.tap(record(identity, delivery, outcome), () =>
+          Effect.tap(Leasing.recorded(record(identity, delivery, outcome)), () =>
             outcomeOf(outcome) === "delivered" ? Effect.void : changed,
           ),
         ),
