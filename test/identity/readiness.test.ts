@@ -1,4 +1,4 @@
-/** An Identity that is already ready in the store while its actor still waits for the result of the commit. */
+/** Whose commands an Identity accepts, and when: also while its actor still waits for the commit that makes it ready. */
 import { createSecretKey } from "node:crypto"
 import type { ActorIdentity } from "@svc/cluster/actor/ActorHandlers"
 import * as ActorHandlers from "@svc/cluster/actor/ActorHandlers"
@@ -23,15 +23,15 @@ const changing = (known: ActorIdentity, next: ActorIdentity): Ownership<ActorIde
   change: () => Effect.die("nothing is changed"),
 })
 
-const readThrough = (known: ActorIdentity, next: ActorIdentity) =>
+const handlersOf = (known: ActorIdentity, next: ActorIdentity) =>
   ActorHandlers.make(
     changing(known, next),
     () => Effect.die("no part is needed"),
     () => Effect.void,
-  ).onReady(() => Effect.succeed("done"))({
-    payload: { org_id },
-    headers: {},
-  })
+  )
+
+const readThrough = (known: ActorIdentity, next: ActorIdentity) =>
+  handlersOf(known, next).onReady(() => Effect.succeed("done"))({ payload: { org_id }, headers: {} })
 
 it.effect("an Identity accepts commands as soon as its provisioning commits, and not before", () =>
   Effect.gen(function* () {
@@ -40,5 +40,19 @@ it.effect("an Identity accepts commands as soon as its provisioning commits, and
     expect(waiting).toMatchObject({ code: "identity_not_ready", agent_hint: "wait" })
     const going = yield* Effect.flip(readThrough(identity("deleting"), identity("ready")))
     expect(going).toMatchObject({ code: "identity_not_ready", agent_hint: "stop" })
+  }),
+)
+
+it.effect("an Identity does not exist for another Org, whatever its status is", () =>
+  Effect.gen(function* () {
+    const other = { payload: { org_id: "0199d3c0-5e0f-7c4e-9b1a-3f2d6c8e4a97" }, headers: {} }
+    for (const status of ["provisioning", "ready", "deleting"] as const) {
+      const { onReady, onPresent } = handlersOf(identity(status), identity(status))
+      for (const handler of [onReady, onPresent])
+        expect(yield* Effect.flip(handler(() => Effect.succeed("done"))(other))).toMatchObject({ code: "not_found" })
+      expect(yield* Effect.flip(ActorHandlers.requireOwner(identity(status), other.payload))).toMatchObject({
+        code: "not_found",
+      })
+    }
   }),
 )
