@@ -120,7 +120,7 @@ describe("an audit sentence", () => {
       /\b(?:le|la|les|une?|du|sur|pour|son|des messages)\b|[ld]’/i,
     ]
     const starts = [/^(?:An?|The|Somebody) /, /^(?:Eine?|Der|Jemand) /, /^(?:Une?|Le) /]
-    // German participles and infinitives stand at the end, French infinitives behind "a voulu".
+    // A German participle or infinitive is the last word. A French infinitive follows "a voulu".
     const ends = {
       allowed: [/ [a-z]+/, / hat .*[nt]$/, / (?:a|s’est) /],
       repeated: [/ \(repeated request\)$/, / hat .*[nt] \(wiederholte Anfrage\)$/, / \(requête répétée\)$/],

@@ -44,7 +44,7 @@ const recording = Effect.gen(function* () {
   const state = {
     /** Decides about a statement with the records of these requests. */
     judge: (of: ReadonlyArray<string>): "kept" | "later" | "refused" | "hangs" => (of.length > 0 ? "kept" : "refused"),
-    /** What happens before a gap is stored. */
+    /** Runs before a gap is stored. */
     gap: Effect.void as Effect.Effect<void, unknown>,
   }
   const [kept, tries] = [[] as Array<string>, [] as Array<ReadonlyArray<string>>]

@@ -206,7 +206,7 @@ describe("The list of messages", () => {
   })
 })
 
-it("A conversation loads five pages by itself, and further ones by a button", async () => {
+it("A conversation loads five pages by itself, and another when its button is pressed", async () => {
   await browserAt("/identities/ada/mail/threads/t1")
   const { button, press } = await drawn(Conversation, { handle: "ada", id: "t1" })
   /** Answers the next read of the conversation, and returns its cursor. */

@@ -69,7 +69,7 @@ it.live("a defect of a page is logged and reveals only its request id", () =>
   }),
 )
 
-it.live("a large body is not read if the store cannot say whose it is, and the response asks to wait", () =>
+it.live("a large body is not read while its credential cannot be looked up, and the response asks to wait", () =>
   Effect.gen(function* () {
     const unavailable = new Unavailable({ detail: "The database did not respond in time." })
     const { answer, text } = yield* served(

@@ -1,4 +1,4 @@
-/** Whose commands an Identity accepts, and when: also while its actor still waits for the commit that makes it ready. */
+/** An Identity accepts commands by its Org and status, also while its actor waits for the commit that makes it ready. */
 import { createSecretKey } from "node:crypto"
 import type { ActorIdentity } from "@svc/cluster/actor/ActorHandlers"
 import * as ActorHandlers from "@svc/cluster/actor/ActorHandlers"

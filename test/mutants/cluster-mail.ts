@@ -98,7 +98,7 @@ export const clusterMail: Mutants = {
     from: 'if (mail.origin.verdict !== "verified" || mail.from === null || mail.envelope_from === "") return null',
     to: 'if (mail.from === null || mail.envelope_from === "") return null',
     bug: "forged mail makes its From an Allowed Recipient (verdict not asked)",
-    tests: ["mail/arrivals", "mail/mailbox", "mail/acceptance", "api/mail-settings", "sending/judgement"],
+    tests: ["mail/arrivals", "mail/mailbox", "mail/acceptance", "api/mail-settings", "sending/suppression"],
   },
   "search-finds-draft-pictures": {
     file: "cluster/src/mail/MessageSearch.ts",

@@ -169,7 +169,7 @@ layer(Layer.provideMerge(OutboundBatch.layer, actors()))("concurrent messages of
       expect(yield* judged(own)).toMatchObject({ known: null, known_id: null, draft: null })
       expect(yield* sql`select id from draft`).toEqual([{ id: ahead.mail.message_id }])
       yield* sql`delete from draft`
-      // Messages of the past hour count. A commit only deletes the older ones of its own Identities.
+      // Messages of the past hour count. A commit deletes older ones, but only those of the Identities that it writes to.
       const used = ({ id }: { readonly id: string }) =>
         Effect.map(sql`select at from mail_use where identity_id = ${id}`, (found) => found.length)
       expect(yield* Effect.forEach([ada, grace, idle], used)).toEqual([4, 2, 1])

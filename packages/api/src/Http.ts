@@ -5,7 +5,7 @@
 import { CredentialLookup } from "@svc/cluster/account/CredentialLookup"
 import { Addresses } from "@svc/domain/Addresses"
 import { Api } from "@svc/domain/Api"
-import type { Unavailable } from "@svc/domain/problems/Problem"
+import { Unavailable } from "@svc/domain/problems/Problem"
 import { Versions } from "@svc/domain/Versions"
 import { Cause, Context, Effect, Layer, type Option, Redacted, References } from "effect"
 import { HttpIncomingMessage, HttpRouter, HttpServerRequest, HttpServerResponse, HttpServerError } from "effect/http"
@@ -131,9 +131,9 @@ interface HttpSettings {
 }
 
 /**
- * Returns whether a request has a valid credential, or the problem if the store cannot say. This is checked before a large
- * body is read: bodies are held in memory before an endpoint judges the caller, and a hundred anonymous clients would fill
- * a gigabyte.
+ * Returns whether a request has a valid credential, or the problem if the store does not respond. This is checked before
+ * a large body is read: bodies are held in memory before an endpoint judges the caller, and a hundred anonymous clients
+ * would fill a gigabyte.
  */
 const isKnown = (
   credentials: CredentialLookup["Service"],
@@ -181,7 +181,7 @@ export const everywhere = HttpRouter.middleware(
           const isStranger = known === false
           // A body that is too long by its Content-Length is rejected without waiting for it.
           const counted =
-            typeof known === "object"
+            known instanceof Unavailable
               ? Effect.succeed(render(book, requestId, known))
               : handed !== undefined || (isStranger && Bodies.hasLength(request))
                 ? answer

@@ -64,7 +64,7 @@ export const make = Effect.gen(function* () {
     }
     const scope: Scope = { credentialId: caller.credentialId, operation: `${request.method} ${request.url}`, key }
     const body = yield* Effect.option(request.text)
-    // The handler reports a body that cannot be read. It is not what the key belongs to.
+    // The handler reports a body that cannot be read, and the key stays free.
     if (Option.isNone(body)) return yield* handler
     const claim = yield* equalTo === undefined
       ? records.claim(scope, body.value)

@@ -68,7 +68,8 @@ export const storeAhead = Effect.fnUntraced(function* (sql: Sql, messageId: stri
       ${search_text}::text, ${structure}::text, ${at}::timestamptz) ${again}`
     return
   }
-  // A request that is repeated has the same message id. Its slices do not meet those of an attempt that was interrupted.
+  // A repeated request has the same message id, and its interrupted first attempt may have left slices. So the slices of
+  // each attempt have an id of their own.
   const attempt = yield* makeUuidV7
   const sliced = new Map<(typeof parts)[number], number>()
   for (const [n, part] of parts.entries()) {

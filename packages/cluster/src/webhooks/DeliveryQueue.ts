@@ -91,7 +91,7 @@ export const source: Source<OwnIdentity, Needs, unknown> = {
         attempted.of(outcomeOf(outcome), delivery.first ? "first" : "retry").n++
         waited.observe(outcome.durationMs / 1000)
       }
-      return Effect.uninterruptible(Effect.flatMap(now, (at) => deliveries.record(identity, delivery, outcome, at)))
+      return Effect.flatMap(now, (at) => deliveries.record(identity, delivery, outcome, at))
     }
 
     /** Posts a leased delivery, unless the creator of its Webhook may not read the Event. */

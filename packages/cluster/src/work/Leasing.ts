@@ -24,7 +24,7 @@ export const make = Effect.map(Semaphore.make(1), (turn) => ({
 
 /**
  * Records what an attempt did, also if the store is away for a moment, as during its failover. Without the record, the attempt
- * would be made again after its lease. The statement changes nothing if it is repeated after a commit whose response was lost.
+ * would be made again after its lease. `record` must change nothing if an earlier try was committed and its response lost.
  */
 export const recorded = <A, R>(
   record: Effect.Effect<A, SqlError.SqlError, R>,

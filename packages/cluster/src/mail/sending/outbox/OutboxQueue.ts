@@ -47,8 +47,6 @@ export const source: Source<OwnIdentity, Needs> = {
     const underWay = new Map<Leased, Fiber.Fiber<void, unknown> | undefined>()
     /** When each lease was renewed last. */
     const renewedAt = new WeakMap<Leased, Date>()
-    /** Attempts whose outcome is known. */
-    const sent = new WeakSet<Leased>()
     const scope = yield* Effect.scope
     let gate: Gate | undefined
     let isRenewing = false
@@ -98,17 +96,18 @@ export const source: Source<OwnIdentity, Needs> = {
       return (yield* Effect.orElseSucceed(renew([leased]), () => [leased])).length === 0
     })
 
+    /** Makes an attempt and returns its outcomes, or undefined if nothing was sent and there is nothing to record. */
     const transmit = Effect.fnUntraced(function* (identity: OwnIdentity, leased: Leased, gate: Gate) {
-      if (leased.addresses.length === 0) return yield* record(identity, leased, [])
+      if (leased.addresses.length === 0) return []
       const isInside = leased.domain === inside.domain
       if (!isInside && transport.carries.by === "none") {
         const next = new Date((yield* now).getTime() + Timing.outboxHeldMillis)
         yield* outbox.giveBack(leased, next, transport.carries.reason)
-        return false
+        return undefined
       }
       const content = yield* contentOf(leased)
       // The message was deleted meanwhile, and its rows with it.
-      if (content === undefined) return false
+      if (content === undefined) return undefined
       const passage = gate.enter(leased, writing)
       const transmission: Transmission = {
         id: toPublic("msg_", leased.message_id),
@@ -129,10 +128,9 @@ export const source: Source<OwnIdentity, Needs> = {
       if (outcomes.every(({ state }) => state === "held")) {
         // Outgoing mail was stopped meanwhile; the row is not due until it is started again.
         yield* outbox.giveBack(leased, new Date((yield* now).getTime() + Timing.busyLookMillis), null)
-        return false
+        return undefined
       }
-      sent.add(leased)
-      return yield* record(identity, leased, outcomes)
+      return outcomes
     })
 
     /**
@@ -150,15 +148,14 @@ export const source: Source<OwnIdentity, Needs> = {
 
     const attempt = (identity: OwnIdentity, leased: Leased, gate: Gate, raised: Effect.Effect<void>) =>
       transmit(identity, leased, gate).pipe(
+        // A shutdown interrupted the attempt: the row is due again immediately, with the same bytes. A shutdown after it, while
+        // its outcome is recorded, leaves the row leased, since its recipients may have the message.
+        Effect.onInterrupt(() => Effect.ignore(Effect.flatMap(now, (at) => outbox.giveBack(leased, at, null)))),
+        Effect.flatMap((outcomes) =>
+          outcomes === undefined ? Effect.succeed(false) : record(identity, leased, outcomes),
+        ),
         // Its Events queued webhook deliveries.
         Effect.flatMap((queued) => (queued ? raised : Effect.void)),
-        // A shutdown interrupted the attempt: the row is due again immediately, with the same bytes. If only the outcome is
-        // missing, its recipients have the message, and the row waits for its lease to expire.
-        Effect.onInterrupt(() =>
-          sent.has(leased)
-            ? Effect.void
-            : Effect.ignore(Effect.flatMap(now, (at) => outbox.giveBack(leased, at, null))),
-        ),
       )
 
     /** The permit is handed back when the actor leaves, unless an attempt has not ended: that one may still renew it. */
