@@ -148,7 +148,7 @@ describe("setup", () => {
 describe.skipIf(process.platform === "win32")("a program started by npm", () => {
   it("ends with npm, even if the shell reports nothing", async () => {
     const module = JSON.stringify(path.join(root, "packages", "cli", "src", "ParentProcess.ts"))
-    const code = `import(${module}).then(({ endWithParent }) => { endWithParent(); console.log(process.pid); setTimeout(() => {}) })`
+    const code = `import(${module}).then(({ endWithParent }) => { endWithParent(); console.log(process.pid); setInterval(() => {}, 60_000) })`
     const shell = spawn("sh", ["-c", `"${process.execPath}" -e '${code}'; true`], {
       env: { PATH: process.env["PATH"], npm_lifecycle_event: "start" },
       stdio: ["ignore", "pipe", "inherit"],
