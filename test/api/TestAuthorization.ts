@@ -146,6 +146,7 @@ const audit = Layer.effect(
       note: () => Effect.die("the middleware records, handlers note"),
       secret: (act) => Effect.sync(() => void acts.push({ ...act, before: true })),
       record: (act) => Effect.sync(() => void acts.push({ ...act, before: false })),
+      isRecorded: () => Effect.succeed(false),
       kept: () => {},
       used: ({ action }) => void acts.push({ action, class: "read", outcome: "allowed", before: true }),
     }),

@@ -1,11 +1,13 @@
 /** Responses that do not consume an `Idempotency-Key`: the same key may be used again for the request. */
 import * as Idempotency from "@svc/api/idempotency/Idempotency"
+import { Audit } from "@svc/cluster/audit/Audit"
 import { makeRequestContext, RequestContext } from "@svc/api/RequestContext"
 import type { CallerInfo } from "@svc/domain/account/Authorization"
 import { expect, layer } from "@effect/vitest"
-import { Effect } from "effect"
+import { Effect, Layer } from "effect"
 import { HttpServerRequest, HttpServerResponse } from "effect/http"
-import { storesLayer } from "../harness/Stores.ts"
+import { act } from "../audit/Acts.ts"
+import { makeOrg, storesLayer } from "../harness/Stores.ts"
 
 // The handler reads only the id of the credential.
 const caller = { credentialId: "0199d3c0-5e0f-7c4e-9b1a-3f2d6c8e4a99" } as CallerInfo
@@ -56,7 +58,7 @@ const repeated = Effect.fnUntraced(function* (
 })
 const runsAgain = (status: number, body: object = {}) => Effect.map(repeated(status, body), ({ again }) => again)
 
-layer(storesLayer)("An Idempotency-Key", (it) => {
+layer(Audit.layer({ addresses: "none" }).pipe(Layer.provideMerge(storesLayer)))("An Idempotency-Key", (it) => {
   it.effect("is not consumed by malformed requests, invalid credentials, limits and refusals that say to wait", () =>
     Effect.gen(function* () {
       for (const status of [400, 401, 429]) expect([status, yield* runsAgain(status)]).toEqual([status, true])
@@ -86,6 +88,43 @@ layer(storesLayer)("An Idempotency-Key", (it) => {
       }
       expect((yield* asked(new ReadableStream({ start: (body) => body.error(new Error("cut")) }))).status).toBe(413)
       expect((yield* asked("{}")).status).toBe(413)
+    }),
+  )
+
+  it.effect("of an interrupted request repeats it on its condition, unless the change is on record", () =>
+    Effect.gen(function* () {
+      const withKey = yield* Idempotency.make
+      const audit = yield* Audit
+      const change = act(yield* makeOrg, { action: "test.interrupted" })
+      const ask = (status: number) => {
+        const exchange = makeRequestContext("req_1")
+        exchange.act = () => change
+        const init = { method: "POST", headers: { "idempotency-key": "cut", "if-match": '"v1"' }, body: "{}" }
+        const handler = Effect.gen(function* () {
+          const { headers, json } = yield* HttpServerRequest.HttpServerRequest
+          expect(yield* json).toEqual({})
+          const { resumed } = yield* RequestContext
+          return HttpServerResponse.jsonUnsafe({ resumed, condition: headers["if-match"] }, { status })
+        })
+        return withKey(handler, caller, false).pipe(
+          Effect.tap((response) => exchange.settle?.(response) ?? Effect.void),
+          Effect.map((response) => [HttpServerResponse.toWeb(response), exchange.commandId] as const),
+          Effect.flatMap(([web, command]) => Effect.promise(async () => [await web.json(), command] as const)),
+          Effect.provideService(
+            HttpServerRequest.HttpServerRequest,
+            HttpServerRequest.fromWeb(new Request("http://localhost/api/keys", init)),
+          ),
+          Effect.provideService(RequestContext, exchange),
+        )
+      }
+      const onCondition = { resumed: false, condition: '"v1"' }
+      const [first, command] = yield* ask(503)
+      expect(first).toEqual(onCondition)
+      expect(yield* ask(503)).toEqual([onCondition, command])
+      yield* audit.record({ ...change, command, outcome: "refused", code: "conflict" })
+      expect(yield* ask(503)).toEqual([onCondition, command])
+      yield* audit.record({ ...change, command })
+      expect(yield* ask(200)).toEqual([{ resumed: true }, command])
     }),
   )
 

@@ -121,6 +121,20 @@ export const api: Mutants = {
     bug: "an Idempotency-Key is compared without the body",
     tests: ["api/idempotency", "idempotency/records"],
   },
+  "interrupted-change-made-again": {
+    file: "api/src/RequestContext.ts",
+    from: "(resumed ? Effect.void : Effect.asVoid(change))",
+    to: "(resumed === undefined ? Effect.void : Effect.asVoid(change))",
+    bug: "a repeated request whose first response was lost reverts what another request has changed since",
+    tests: ["api/interrupted"],
+  },
+  "interrupted-change-taken-for-made": {
+    file: "cluster/src/audit/Audit.ts",
+    from: "({ length }) => length > 0,",
+    to: "({ length }) => length >= 0,",
+    bug: "a request that was interrupted before its change is answered as if it had made it",
+    tests: ["idempotency/passing"],
+  },
   "forwarded-chain-from-client": {
     file: "api/src/limits/ClientAddress.ts",
     from: "const chain = hops(header, headers[header]).toReversed()",

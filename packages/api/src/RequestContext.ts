@@ -66,6 +66,8 @@ export interface RequestContextState {
   recorded: AuditWrite | undefined
   /** The stored response to the same request is returned, so nothing is executed. */
   repeated: boolean
+  /** An interrupted attempt of the same request has committed its change, so only the response is left. */
+  resumed: boolean
   /** Identifies equal tool calls. A call without an `Idempotency-Key` repeats an equal call of the last minute. */
   readonly equalTo: string | undefined
 }
@@ -89,6 +91,7 @@ export const makeRequestContext = (
   about: undefined,
   recorded: undefined,
   repeated: false,
+  resumed: false,
   equalTo,
 })
 
@@ -96,6 +99,13 @@ export const makeRequestContext = (
 export const RequestContext = Context.Reference<RequestContextState>("@svc/api/RequestContext", {
   defaultValue: () => makeRequestContext(),
 })
+
+/**
+ * Runs a change unless an interrupted attempt of the same request has made it. A repeat could fail because the resource is gone, or
+ * revert what another request has changed since.
+ */
+export const unlessMade = <A, E, R>(change: Effect.Effect<A, E, R>): Effect.Effect<void, E, R> =>
+  Effect.flatMap(RequestContext, ({ resumed }) => (resumed ? Effect.void : Effect.asVoid(change)))
 
 /** Marks the response as containing a secret, so that it is not cached. */
 export const keptByNobody = Effect.map(RequestContext, ({ headers }) => void (headers["cache-control"] = "no-store"))

@@ -13,7 +13,7 @@ import { HttpApiSchema } from "effect/http-api"
 import * as RequestServices from "../http/RequestServices.ts"
 import { refusalOf } from "../http/Translations.ts"
 import { notAsSeen, tagOfValue, unchanged } from "../EntityTags.ts"
-import { commandId } from "../RequestContext.ts"
+import { commandId, RequestContext } from "../RequestContext.ts"
 import * as ActorCalls from "./ActorCalls.ts"
 import * as Downloads from "../http/Downloads.ts"
 
@@ -42,7 +42,7 @@ export const account = RequestServices.group(
         const { api_version } = payload
         const refusal = api_version === undefined ? undefined : refusalOf(versions, api_version, "/api_version")
         if (refusal !== undefined) return yield* refusal
-        if (Object.keys(payload).length === 0) return withTag(org)
+        if (Object.keys(payload).length === 0 || (yield* RequestContext).resumed) return withTag(org)
         const changed = { ...org, ...payload }
         const isSet = yield* accounts.setSettings(org, payload, condition === undefined ? null : org)
         return isSet || condition === undefined ? withTag(changed) : yield* notAsSeen()

@@ -14,7 +14,7 @@ import { HttpApiSchema } from "effect/http-api"
 import * as AuditNotes from "../audit/AuditNotes.ts"
 import * as RequestServices from "../http/RequestServices.ts"
 import { unchanged } from "../EntityTags.ts"
-import { commandId, RequestContext } from "../RequestContext.ts"
+import { commandId, RequestContext, unlessMade } from "../RequestContext.ts"
 
 /** The default overlap of a key and its replacement. */
 const overlapSeconds = 86_400
@@ -84,7 +84,7 @@ export const layer = RequestServices.group(
         const caller = yield* Caller
         yield* recordIdentityOf(caller.org.id, params.id)
         yield* sameKey(headers["if-match"], keys.read(caller.org.id, params.id))
-        yield* noting((note) => keys.revoke(caller.org.id, params.id, caller.by, note))
+        yield* unlessMade(noting((note) => keys.revoke(caller.org.id, params.id, caller.by, note)))
       }),
     })
   }),

@@ -8,6 +8,7 @@ import { Devices } from "@svc/cluster/account/Devices"
 import { RefusedCredentials } from "@svc/cluster/audit/RefusedCredentials"
 import { Clock, Effect, Redacted } from "effect"
 import { HttpApiSchema } from "effect/http-api"
+import { unlessMade } from "../RequestContext.ts"
 import * as RequestServices from "../http/RequestServices.ts"
 import * as AuditNotes from "../audit/AuditNotes.ts"
 import { sourceOf } from "../audit/AuditedOperations.ts"
@@ -65,18 +66,20 @@ export const confirmation = RequestServices.group(
       approve: Effect.fnUntraced(function* ({ params, payload }) {
         const caller = yield* Caller
         const now = yield* Clock.currentTimeMillis
-        yield* noting((note) =>
-          devices.approve(
-            caller.org.id,
-            params.userCode,
-            payload ?? {},
-            (requested) => judgeRights(caller, requested, isScope, now),
-            caller.by,
-            note,
+        yield* unlessMade(
+          noting((note) =>
+            devices.approve(
+              caller.org.id,
+              params.userCode,
+              payload ?? {},
+              (requested) => judgeRights(caller, requested, isScope, now),
+              caller.by,
+              note,
+            ),
           ),
         )
       }),
-      deny: ({ params }) => devices.deny(params.userCode),
+      deny: ({ params }) => unlessMade(devices.deny(params.userCode)),
     })
   }),
 )

@@ -10,7 +10,7 @@ import { Sealing } from "@svc/cluster/sealing/Sealing"
 import { Effect } from "effect"
 import * as ActorCalls from "../account/ActorCalls.ts"
 import { unchanged } from "../EntityTags.ts"
-import { commandId } from "../RequestContext.ts"
+import { commandId, unlessMade } from "../RequestContext.ts"
 import * as RequestServices from "../http/RequestServices.ts"
 import * as AuthorizationReturn from "./AuthorizationReturn.ts"
 
@@ -83,13 +83,15 @@ export const layer = RequestServices.group(
         const subject = yield* Subject
         yield* asListed(headers["if-match"], connectors.list(subject.id))
         // Each Connector actor limits its own calls, including those of later connections.
-        yield* Effect.forEach(
-          platformNames,
-          (platform) =>
-            askConnector(of(subject, platform), (actor, by) =>
-              actor.Pause({ org_id: subject.orgId, paused: payload.paused, everyone: true }, by),
-            ).pipe(Effect.catchTag("connector_paused", Effect.die)),
-          { concurrency: "unbounded", discard: true },
+        yield* unlessMade(
+          Effect.forEach(
+            platformNames,
+            (platform) =>
+              askConnector(of(subject, platform), (actor, by) =>
+                actor.Pause({ org_id: subject.orgId, paused: payload.paused, everyone: true }, by),
+              ).pipe(Effect.catchTag("connector_paused", Effect.die)),
+            { concurrency: "unbounded" },
+          ),
         )
         return yield* connectors.list(subject.id)
       }),
@@ -98,8 +100,10 @@ export const layer = RequestServices.group(
         const subject = yield* Subject
         const read = connectors.read(subject.id, params.platform)
         yield* asRead(headers["if-match"], read)
-        yield* askConnector(of(subject, params.platform), (actor, by) =>
-          actor.Pause({ org_id: subject.orgId, paused: payload.paused, everyone: false }, by),
+        yield* unlessMade(
+          askConnector(of(subject, params.platform), (actor, by) =>
+            actor.Pause({ org_id: subject.orgId, paused: payload.paused, everyone: false }, by),
+          ),
         )
         return yield* read
       }),
@@ -107,15 +111,17 @@ export const layer = RequestServices.group(
         const subject = yield* Subject
         const read = connectors.read(subject.id, params.platform)
         yield* asRead(headers["if-match"], read)
-        yield* askConnector(of(subject, params.platform), (actor, by) =>
-          actor.Login(
-            {
-              org_id: subject.orgId,
-              account: payload.account,
-              password: payload.app_password,
-              apply_disclosure: payload.apply_disclosure,
-            },
-            by,
+        yield* unlessMade(
+          askConnector(of(subject, params.platform), (actor, by) =>
+            actor.Login(
+              {
+                org_id: subject.orgId,
+                account: payload.account,
+                password: payload.app_password,
+                apply_disclosure: payload.apply_disclosure,
+              },
+              by,
+            ),
           ),
         )
         return yield* read
@@ -123,8 +129,8 @@ export const layer = RequestServices.group(
       disconnect: Effect.fnUntraced(function* ({ params, headers }) {
         const subject = yield* Subject
         yield* asRead(headers["if-match"], connectors.read(subject.id, params.platform))
-        yield* askConnector(of(subject, params.platform), (actor, by) =>
-          actor.Disconnect({ org_id: subject.orgId }, by),
+        yield* unlessMade(
+          askConnector(of(subject, params.platform), (actor, by) => actor.Disconnect({ org_id: subject.orgId }, by)),
         )
       }),
       authorize: Effect.fnUntraced(function* ({ params, payload }) {

@@ -5,10 +5,11 @@
  */
 import type { CallerInfo } from "@svc/domain/account/Authorization"
 import { Conflict, IdempotencyKeyInProgress, InvalidRequest } from "@svc/domain/problems/Problem"
+import { Audit } from "@svc/cluster/audit/Audit"
 import { IdempotencyRecords, type Scope, type StoredAnswer } from "@svc/cluster/idempotency/IdempotencyRecords"
 import { Timing } from "@svc/cluster/Timing"
 import { Effect, Option, Schema } from "effect"
-import { HttpServerRequest, HttpServerResponse } from "effect/http"
+import { Headers, HttpServerRequest, HttpServerResponse } from "effect/http"
 import { RequestContext } from "../RequestContext.ts"
 
 /** Headers that belong to the result, not to a single response. */
@@ -38,8 +39,15 @@ const Hinted = Schema.fromJsonString(Schema.Struct({ agent_hint: Schema.String }
 const textOf = (response: HttpServerResponse.HttpServerResponse): string =>
   response.body._tag === "Uint8Array" ? new TextDecoder().decode(response.body.body) : ""
 
+/** The precondition held when the change was made, which may have ended it. The body cannot be read from the client again. */
+const withoutPrecondition = (request: HttpServerRequest.HttpServerRequest) =>
+  Object.defineProperty(request.modify({ headers: Headers.remove(request.headers, "if-match") }), "text", {
+    value: request.text,
+  })
+
 export const make = Effect.gen(function* () {
   const records = yield* IdempotencyRecords
+  const audit = yield* Audit
 
   /**
    * Runs the `handler` of a write, or returns the stored response. With `secret` the response carries a secret, so only the
@@ -109,7 +117,12 @@ export const make = Effect.gen(function* () {
                 body: secret && response.status < 400 ? null : textOf(response),
               }),
       )
-    return yield* handler
+    const { act } = exchange
+    if (!claim.interrupted || act === undefined) return yield* handler
+    exchange.resumed = yield* audit.isRecorded({ ...act(), command: claim.commandId })
+    return exchange.resumed
+      ? yield* Effect.provideService(handler, HttpServerRequest.HttpServerRequest, withoutPrecondition(request))
+      : yield* handler
   })
 })
 

@@ -9,6 +9,7 @@ import { Conflict, InvalidRequest, NotFound } from "@svc/domain/problems/Problem
 import { MailSettingsQueries } from "@svc/cluster/mail/MailSettingsQueries"
 import { Effect } from "effect"
 import { HttpApiSchema } from "effect/http-api"
+import { unlessMade } from "../RequestContext.ts"
 import * as RequestServices from "../http/RequestServices.ts"
 import * as ActorCalls from "../account/ActorCalls.ts"
 import { untagged } from "../EntityTags.ts"
@@ -85,14 +86,18 @@ export const layer = RequestServices.group(
         const subject = yield* Subject
         const { id, orgId } = subject
         const if_version = ifMatch(headers["if-match"])
-        yield* askIdentity(subject, (actor, by) => actor.SetDisclosure({ org_id: orgId, text, if_version }, by))
+        yield* unlessMade(
+          askIdentity(subject, (actor, by) => actor.SetDisclosure({ org_id: orgId, text, if_version }, by)),
+        )
         return yield* disclosure(id)
       }),
       resetDisclosure: Effect.fnUntraced(function* ({ headers }) {
         const subject = yield* Subject
         const { orgId } = subject
         const if_version = ifMatch(headers["if-match"])
-        yield* askIdentity(subject, (actor, by) => actor.SetDisclosure({ org_id: orgId, text: null, if_version }, by))
+        yield* unlessMade(
+          askIdentity(subject, (actor, by) => actor.SetDisclosure({ org_id: orgId, text: null, if_version }, by)),
+        )
       }),
       status: () => Effect.flatMap(Subject, ({ id }) => status(id)),
       switch: Effect.fnUntraced(function* ({ headers, payload }) {
@@ -100,7 +105,7 @@ export const layer = RequestServices.group(
         const { id, orgId } = subject
         yield* judgePatch(payload)
         const patch = { org_id: orgId, patch: payload, if_version: ifMatch(headers["if-match"]) }
-        yield* askIdentity(subject, (actor, by) => actor.SwitchMail(patch, by))
+        yield* unlessMade(askIdentity(subject, (actor, by) => actor.SwitchMail(patch, by)))
         return yield* status(id)
       }),
     })

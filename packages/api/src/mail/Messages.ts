@@ -79,6 +79,8 @@ export const layer = RequestServices.group(
         const subject = yield* Subject
         const message_id = fromPublic("msg_", params.id)
         if (message_id === undefined) return yield* noMessage()
+        // Repeating the change could revert a later one.
+        if ((yield* RequestContext).resumed) return yield* messages.summary(subject.id, params.id)
         const condition = headers["if-match"]
         // The compared version is the changed one: the message's modification sequence reveals a change in between.
         let unchanged_since: number | undefined

@@ -15,6 +15,7 @@ import { MailSettingsQueries } from "@svc/cluster/mail/MailSettingsQueries"
 import * as Cursors from "@svc/cluster/sealing/Cursors"
 import { Clock, Effect, Schedule } from "effect"
 import { untagged } from "../EntityTags.ts"
+import { RequestContext } from "../RequestContext.ts"
 import * as RequestServices from "../http/RequestServices.ts"
 
 /** The number of Identities called at the same time. */
@@ -40,6 +41,9 @@ export const layer = RequestServices.group(
         yield* untagged(headers["if-match"])
         const { org, by } = yield* Caller
         const found = yield* Cursors.all((request) => queries.list(org.id, request))
+        // A repeat could revert a later stop.
+        if ((yield* RequestContext).resumed)
+          return yield* statusOf(payload, by.kind, found.filter(({ status }) => !isSilent(status)).length)
         const turned = yield* Effect.forEach(
           found,
           (identity) =>

@@ -3,7 +3,7 @@ import { Subject, type SubjectInfo } from "@svc/domain/account/Authorization"
 import { fromPublic, toPublic } from "@svc/domain/Ids"
 import type { IdentityId } from "@svc/domain/IdentityRef"
 import { ifMatch, matches, tagOf } from "@svc/domain/Precondition"
-import type { NewMail } from "@svc/domain/mail/Sending"
+import type { NewMail, Sent } from "@svc/domain/mail/Sending"
 import { ContentChanged, NotFound } from "@svc/domain/problems/Problem"
 import { MessageQueries } from "@svc/cluster/mail/MessageQueries"
 import { Drafts } from "@svc/cluster/mail/sending/Drafts"
@@ -15,7 +15,7 @@ import { HttpApiSchema } from "effect/http-api"
 import * as AuditNotes from "../audit/AuditNotes.ts"
 import * as ActorCalls from "../account/ActorCalls.ts"
 import { notAsSeen } from "../EntityTags.ts"
-import { commandId } from "../RequestContext.ts"
+import { commandId, RequestContext, unlessMade } from "../RequestContext.ts"
 import * as RequestServices from "../http/RequestServices.ts"
 
 export const layer = RequestServices.group(
@@ -40,14 +40,24 @@ export const layer = RequestServices.group(
     const draftOf = (id: IdentityId, draft: string) =>
       Effect.map(drafts.read(id, draft), (found) => ({ body: found.draft, headers: { etag: tagOf(found.version) } }))
 
+    const responseOf = (handle: string, sent: Sent) =>
+      HttpApiSchema.withHeaders({ body: sent, headers: { location: place(handle, "messages", sent.id) } })
     const accepted = (handle: string, subject: SubjectInfo, id: string, mail: NewMail, draftVersion: number | null) =>
       Effect.map(
         noting(
           ActorCalls.storedByActor((note) => sending.accept({ subject, id, mail, draftVersion, note })),
           toPublic("msg_", id),
         ),
-        (sent) => HttpApiSchema.withHeaders({ body: sent, headers: { location: place(handle, "messages", sent.id) } }),
+        (sent) => responseOf(handle, sent),
       )
+    /** Returns the response of an acceptance by an interrupted attempt of the same request. */
+    const acceptedBefore = Effect.fnUntraced(function* (handle: string, identity: IdentityId, id: string) {
+      const { message } = yield* messages.read(identity, id)
+      const { approval, delivery } = yield* queries.outbound(identity, id)
+      const status = approval === null ? "queued" : "awaiting_approval"
+      const recipients = delivery.map(({ address }) => ({ address, status }) as const)
+      return responseOf(handle, { id, message_id: message.message_id!, status, recipients })
+    })
 
     /** Decides on the content with this hash; undefined only for a rejection without a hash. */
     const decide = Effect.fnUntraced(function* (
@@ -56,6 +66,7 @@ export const layer = RequestServices.group(
     ) {
       const subject = yield* Subject
       const { orgId } = subject
+      if ((yield* RequestContext).resumed) return yield* queries.outbound(subject.id, id)
       const message_id = yield* uuidOf(id)
       const { content_sha256 } = yield* queries.waiting(subject.id, id)
       if (decision.hash !== undefined && decision.hash !== content_sha256) {
@@ -94,22 +105,23 @@ export const layer = RequestServices.group(
       }),
       replaceDraft: Effect.fnUntraced(function* ({ params, payload, headers }) {
         const { id } = yield* Subject
-        yield* noting((note) => drafts.replace(id, params.id, payload, ifMatch(headers["if-match"]), note))
+        yield* unlessMade(noting((note) => drafts.replace(id, params.id, payload, ifMatch(headers["if-match"]), note)))
         return HttpApiSchema.withHeaders(yield* draftOf(id, params.id))
       }),
       removeDraft: Effect.fnUntraced(function* ({ params, headers }) {
         const { id } = yield* Subject
-        yield* noting((note) => drafts.remove(id, params.id, ifMatch(headers["if-match"]), note))
+        yield* unlessMade(noting((note) => drafts.remove(id, params.id, ifMatch(headers["if-match"]), note)))
       }),
       sendDraft: Effect.fnUntraced(function* ({ params, headers }) {
         const subject = yield* Subject
+        const uuid = yield* uuidOf(params.id)
+        if ((yield* RequestContext).resumed) return yield* acceptedBefore(params.handle, subject.id, params.id)
         const condition = headers["if-match"]
         const { mail, version } = yield* Effect.catchTag(drafts.read(subject.id, params.id), "not_found", (missing) =>
           Effect.fail(condition === undefined ? missing : notAsSeen()),
         )
         // The store compares the draft's version, so a draft that changes from here on is not sent.
         if (!matches(ifMatch(condition), version)) return yield* notAsSeen()
-        const uuid = yield* uuidOf(params.id)
         return yield* accepted(params.handle, subject, uuid, mail, version)
       }),
 

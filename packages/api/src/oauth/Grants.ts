@@ -7,6 +7,7 @@ import { Grants } from "@svc/cluster/oauth/Grants"
 import { Clock, Effect } from "effect"
 import * as AuditNotes from "../audit/AuditNotes.ts"
 import { unchanged } from "../EntityTags.ts"
+import { unlessMade } from "../RequestContext.ts"
 import * as RequestServices from "../http/RequestServices.ts"
 import { grantable } from "./OfferedScopes.ts"
 
@@ -41,12 +42,13 @@ export const layer = RequestServices.group(
           return yield* new InvalidRequest({ detail: `${path.slice(1)}: ${message}.`, errors: [{ path, message }] })
         }
         const patch = payload.scopes === undefined ? payload : { ...payload, scopes: [...new Set(payload.scopes)] }
-        return yield* noting((note) => grants.change(org.id, params.id, patch, seen, by, note))
+        yield* unlessMade(noting((note) => grants.change(org.id, params.id, patch, seen, by, note)))
+        return yield* grants.read(org.id, params.id)
       }),
       revoke: Effect.fnUntraced(function* ({ params, headers }) {
         const { org, by } = yield* Caller
         yield* asRead(headers["if-match"], grants.read(org.id, params.id))
-        yield* noting((note) => grants.revoke(org.id, params.id, by, note))
+        yield* unlessMade(noting((note) => grants.revoke(org.id, params.id, by, note)))
       }),
     })
   }),

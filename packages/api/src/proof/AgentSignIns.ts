@@ -10,6 +10,7 @@ import { SignIns } from "@svc/cluster/proof/SignIns"
 import { Effect } from "effect"
 import * as AuditNotes from "../audit/AuditNotes.ts"
 import { untagged } from "../EntityTags.ts"
+import { RequestContext, unlessMade } from "../RequestContext.ts"
 import * as RequestServices from "../http/RequestServices.ts"
 import { clientIdOf, judgeSignIn, queryOf } from "../oauth/AuthorizationRequest.ts"
 import { mayChangeLists, onRecord, recordedAs } from "./ProofRecords.ts"
@@ -29,8 +30,9 @@ export const layer = RequestServices.group(
     const decide = (isApproved: boolean) =>
       Effect.fnUntraced(function* ({ params }: { readonly params: { readonly id: string } }) {
         const subject = yield* Subject
-        const { site } = yield* signIns.read(subject.id, params.id)
-        yield* recordedAs("sign_in", params.id, site)
+        const found = yield* signIns.read(subject.id, params.id)
+        if ((yield* RequestContext).resumed) return found
+        yield* recordedAs("sign_in", params.id, found.site)
         return yield* noting((note) => signIns.decide(subject, params.id, isApproved, subject.by, note))
       })
 
@@ -79,7 +81,7 @@ export const layer = RequestServices.group(
         const subject = yield* Subject
         const { site } = yield* signIns.read(subject.id, params.id)
         yield* recordedAs("sign_in", params.id, site)
-        yield* noting((note) => signIns.end(subject, params.id, note))
+        yield* unlessMade(noting((note) => signIns.end(subject, params.id, note)))
       }),
     })
   }),

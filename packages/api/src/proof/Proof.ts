@@ -22,6 +22,7 @@ import * as ActorCalls from "../account/ActorCalls.ts"
 import * as AuditNotes from "../audit/AuditNotes.ts"
 import { mayChangeLists, onRecord, recordedAs } from "./ProofRecords.ts"
 import { unchanged, untagged } from "../EntityTags.ts"
+import { unlessMade } from "../RequestContext.ts"
 import * as RequestServices from "../http/RequestServices.ts"
 
 const sameSettings = unchanged(ProofSettings)
@@ -77,7 +78,7 @@ export const layer = RequestServices.group(
       updateSettings: Effect.fnUntraced(function* ({ payload, headers }) {
         const subject = yield* Subject
         const seen = yield* sameSettings(headers["if-match"], tokens.settings(subject.id))
-        yield* noting((note) => tokens.set(subject, payload, seen, note))
+        yield* unlessMade(noting((note) => tokens.set(subject, payload, seen, note)))
         return yield* tokens.settings(subject.id)
       }),
       createToken: Effect.fnUntraced(function* ({ payload }) {

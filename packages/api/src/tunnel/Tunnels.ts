@@ -7,6 +7,7 @@ import { isOtherSettings } from "@svc/domain/tunnel/TunnelProtocol"
 import { Effect } from "effect"
 import { HttpApiSchema } from "effect/http-api"
 import { notAsSeen, tagOfValue } from "../EntityTags.ts"
+import { unlessMade } from "../RequestContext.ts"
 import * as RequestServices from "../http/RequestServices.ts"
 import * as ActorCalls from "../account/ActorCalls.ts"
 
@@ -46,8 +47,10 @@ export const layer = RequestServices.group(
           if (!isMatched(condition, body.settings)) return yield* notAsSeen()
           seen = { if_settings: body.settings }
         }
-        yield* askIdentity(subject, (actor, by) =>
-          actor.PatchTunnel({ org_id: subject.orgId, patch: payload, ...seen }, by),
+        yield* unlessMade(
+          askIdentity(subject, (actor, by) =>
+            actor.PatchTunnel({ org_id: subject.orgId, patch: payload, ...seen }, by),
+          ),
         ).pipe(
           Effect.catchTag("invalid_request", (refused) =>
             Effect.fail(isOtherSettings(refused) ? notAsSeen() : refused),

@@ -10,7 +10,7 @@ import { HttpServerResponse } from "effect/http"
 import { HttpApiSchema } from "effect/http-api"
 import * as AuditNotes from "../audit/AuditNotes.ts"
 import * as RequestServices from "../http/RequestServices.ts"
-import { RequestContext } from "../RequestContext.ts"
+import { RequestContext, unlessMade } from "../RequestContext.ts"
 
 const locationOf = (name: string, identity: string | undefined) =>
   `/api/vault/secrets/${name}/value${identity === undefined ? "" : `?identity=${encodeURIComponent(identity)}`}`
@@ -67,7 +67,7 @@ export const layer = RequestServices.group(
       }),
       remove: Effect.fnUntraced(function* ({ params, headers }) {
         const from = yield* namespace
-        yield* noting((note) => vault.remove(from, params.name, ifMatch(headers["if-match"]), note))
+        yield* unlessMade(noting((note) => vault.remove(from, params.name, ifMatch(headers["if-match"]), note)))
       }),
       versions: Effect.fnUntraced(function* ({ params, query }) {
         const { entries, next_cursor } = yield* vault.versions(yield* namespace, params.name, query)

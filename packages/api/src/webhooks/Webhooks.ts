@@ -13,7 +13,7 @@ import { Effect } from "effect"
 import { HttpApiSchema } from "effect/http-api"
 import * as RequestServices from "../http/RequestServices.ts"
 import * as ActorCalls from "../account/ActorCalls.ts"
-import { commandId } from "../RequestContext.ts"
+import { commandId, unlessMade } from "../RequestContext.ts"
 
 export const layer = RequestServices.group(
   Api,
@@ -104,8 +104,10 @@ export const layer = RequestServices.group(
         }
         if (payload.url !== undefined) yield* judgeTarget(payload.url)
         const if_version = ifMatch(headers["if-match"])
-        yield* askIdentity(subject, (actor, by) =>
-          actor.PatchWebhook({ org_id: orgId, webhook_id, patch: payload, if_version }, by),
+        yield* unlessMade(
+          askIdentity(subject, (actor, by) =>
+            actor.PatchWebhook({ org_id: orgId, webhook_id, patch: payload, if_version }, by),
+          ),
         )
         return yield* view(id, webhook_id)
       }),

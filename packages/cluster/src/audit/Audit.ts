@@ -212,6 +212,14 @@ const make = (settings: AuditSettings) =>
       /** Records a change, a sign-in or a rejection: stored, or waiting for the store, when it returns. Never fails. */
       record: (act: AuditWrite.Act): Effect.Effect<void> =>
         Refusals.areCounted(act) ? refusals.record(act) : Effect.flatMap(note(act), keep),
+      /** Returns whether a command has been carried out: its record is stored with its change. */
+      isRecorded: (act: AuditWrite.Act): Effect.Effect<boolean, Unavailable> =>
+        Effect.flatMap(note(act), ({ id, at }) =>
+          Effect.map(
+            orUnavailable(sql`select from audit where id = ${id}::uuid and at = ${at} and org_id = ${act.org}::uuid`),
+            ({ length }) => length > 0,
+          ),
+        ),
       /** Notes that another statement has stored the record (`auditWrite`). */
       kept: (made: AuditWrite.AuditWrite): void => {
         kept.n += made.count

@@ -28,7 +28,12 @@ export interface StoredAnswer {
 }
 
 type Claim =
-  | { readonly _tag: "Fresh"; readonly commandId: string }
+  | {
+      readonly _tag: "Fresh"
+      readonly commandId: string
+      /** Whether an attempt of the same command was interrupted before, which may have carried it out. */
+      readonly interrupted: boolean
+    }
   | { readonly _tag: "Answered"; readonly answer: StoredAnswer }
 
 interface Row {
@@ -92,7 +97,8 @@ const make = Effect.gen(function* () {
       // not contain the record. The next statement sees it.
       let row: Row | undefined
       while (row === undefined) [row] = yield* look
-      if (row.mine) return { _tag: "Fresh", commandId: row.command_id } as Claim
+      if (row.mine)
+        return { _tag: "Fresh", commandId: row.command_id, interrupted: row.command_id !== commandId } as Claim
       if (!row.same)
         return yield* new IdempotencyKeyReused({ detail: "This key was already used with a different request." })
       if (row.status === null) {

@@ -115,14 +115,6 @@ const make = Effect.gen(function* () {
     )
   }
 
-  const one = (org: string, id: string) =>
-    Effect.flatMap(
-      writes<Grant>`
-        select ${columns} from client_grant g
-        where g.id = ${id} and g.org_id = ${org} and g.revoked_at is null and g.expires_at > now()`,
-      ([row]) => (row === undefined ? missing : Effect.succeed(row)),
-    )
-
   return {
     /** Returns the active Grants, newest first. */
     list: (org: string, request: PageRequest) =>
@@ -141,7 +133,15 @@ const make = Effect.gen(function* () {
         ),
       ),
 
-    read: (org: string, id: string) => orUnavailable(one(org, id)),
+    read: (org: string, id: string) =>
+      orUnavailable(
+        Effect.flatMap(
+          writes<Grant>`
+            select ${columns} from client_grant g
+            where g.id = ${id} and g.org_id = ${org} and g.revoked_at is null and g.expires_at > now()`,
+          ([row]) => (row === undefined ? missing : Effect.succeed(row)),
+        ),
+      ),
 
     /** Returns what the account allowed this client before, if it is still valid. */
     present: (org: string, clientId: string, redirect: string) =>
@@ -269,7 +269,6 @@ const make = Effect.gen(function* () {
         select id from changed`
       if (row === undefined) return yield* seen === undefined ? missing : changedMeanwhile
       feed.announce({ org })
-      return yield* one(org, id)
     }, orUnavailable),
 
     /** Ends a Grant: its next call is rejected. Repeating it changes nothing. */

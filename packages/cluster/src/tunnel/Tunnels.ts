@@ -5,7 +5,7 @@ import { InvalidRequest } from "@svc/domain/problems/Problem"
 import { defaultSettings, storedSettings, type TunnelPatch, TunnelSettings } from "@svc/domain/tunnel/Tunnel"
 import { otherSettings } from "@svc/domain/tunnel/TunnelProtocol"
 import { Effect, Schema } from "effect"
-import type { ActorHandlers } from "../actor/ActorHandlers.ts"
+import { type ActorHandlers, once } from "../actor/ActorHandlers.ts"
 import { commit, type OwnIdentity, type Write } from "../actor/Write.ts"
 import { auditWriteWith } from "../audit/AuditWrite.ts"
 import { raise } from "../events/Raise.ts"
@@ -27,7 +27,9 @@ export const handlers = (
   sealing: Sealing["Service"],
   { tunnelPorts }: { readonly tunnelPorts: PortRange },
 ) => ({
-  PatchTunnel: onReady((write: Write, { patch, if_settings }: Change) => change(write, patch, if_settings, sealing)),
+  PatchTunnel: onReady(
+    once("PatchTunnel", (write: Write, { patch, if_settings }: Change) => change(write, patch, if_settings, sealing)),
+  ),
   TunnelChanged: fromOutside(updateConnection, () => Effect.void),
   MoveTunnelPort: fromOutside(
     (write: Write, { port }: { readonly port: number }) => movePort(write, port, tunnelPorts),
