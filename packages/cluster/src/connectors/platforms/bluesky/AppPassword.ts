@@ -3,10 +3,10 @@
  * session that was created when it was connected, because creating sessions is rate limited. Only one writer at a time
  * uses and replaces its refresh token.
  */
-import { Agent, type AtpSessionData, CredentialSession } from "@atproto/api"
+import { type AtpSessionData, CredentialSession } from "@atproto/api"
 import { Effect } from "effect"
-
 import type { Session } from "../Platform.ts"
+import { Client } from "./Client.ts"
 import * as Credential from "./Credential.ts"
 import type { PasswordTokens } from "./Credential.ts"
 import type { LibraryFetch } from "./LibraryFetch.ts"
@@ -75,7 +75,7 @@ export const tokensOf = ({ did, handle, accessJwt, refreshJwt }: AtpSessionData,
 
 /** Ends the session. Succeeds if the session is already invalid. */
 export const end = (tokens: PasswordTokens, library: LibraryFetch) => {
-  const { com } = new Agent({ service: tokens.service, fetch: library.fetch })
+  const { com } = new Client((path, init) => library.fetch(new URL(path, tokens.service), init))
   const headers = { authorization: `Bearer ${tokens.refreshJwt}` }
   return library
     .call(() => com.atproto.server.deleteSession(undefined, { headers }))

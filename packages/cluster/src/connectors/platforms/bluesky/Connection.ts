@@ -1,10 +1,11 @@
-/** The library's agents for one call of a Connector, authenticated as the account. */
-import { Agent, type CredentialSession } from "@atproto/api"
+/** The library's clients for one call of a Connector, authenticated as the account. */
+import type { CredentialSession } from "@atproto/api"
 import type { OAuthSession } from "@atproto/oauth-client-node"
 import { Effect } from "effect"
 import type { PlatformFailure } from "../Failure.ts"
 import type { Session } from "../Platform.ts"
 import * as AppPassword from "./AppPassword.ts"
+import { Client } from "./Client.ts"
 import * as Credential from "./Credential.ts"
 import type { Network } from "./Network.ts"
 import * as Nonces from "./Nonces.ts"
@@ -12,9 +13,9 @@ import * as OAuth from "./OAuth.ts"
 import * as LibraryFetch from "./LibraryFetch.ts"
 
 export interface Connection {
-  readonly agent: Agent
-  /** The agent for direct messages, which the account's server proxies to the chat service. */
-  readonly chat: Agent
+  readonly agent: Client
+  /** The client for direct messages, which the account's server proxies to the chat service. */
+  readonly chat: Client
   readonly did: string
   /** The origin of the account's server. */
   readonly service: string
@@ -30,17 +31,18 @@ export const make = (
   signed: SignedFetch,
   { did, service }: { readonly did: string; readonly service: string },
   library: LibraryFetch.LibraryFetch,
-): Connection => {
-  const agent = new Agent((url, init) => signed.fetchHandler(url, init))
-  return {
-    agent,
-    chat: agent.withProxy("bsky_chat", network.endpoints.chat),
-    did,
-    service,
-    call: library.call,
-    quietUntil: library.quietUntil,
-  }
-}
+): Connection => ({
+  agent: new Client((url, init) => signed.fetchHandler(url, init)),
+  chat: new Client((url, init) => {
+    const headers = new Headers(init.headers)
+    headers.set("atproto-proxy", `${network.endpoints.chat}#bsky_chat`)
+    return signed.fetchHandler(url, { ...init, headers })
+  }),
+  did,
+  service,
+  call: library.call,
+  quietUntil: library.quietUntil,
+})
 
 /** Runs a call with the stored credential of a Connector. */
 export const using = <A>(
