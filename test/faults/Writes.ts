@@ -89,12 +89,16 @@ export const counter = (token: string, handle: string, into: Outcome, counted: C
   }
 }
 
-/** Writes and reads the first half of the Identities, and counts at the others, until it is stopped. */
+/**
+ * Writes and reads the first half of the Identities, and counts at the others, until it is stopped. Each caller pauses for
+ * `pauseMillis` between its requests; without a pause the callers use all processors.
+ */
 export const writing = (
   token: string,
   handles: ReadonlyArray<string>,
   seen: Outcome,
   nextBase: () => Promise<string>,
+  pauseMillis = 0,
 ) => {
   const written: Array<string> = []
   const counted: Counted = { lost: 0, disturbed: 0, acknowledged: 0 }
@@ -105,13 +109,13 @@ export const writing = (
       const id = await register(seen, await nextBase(), token, handle)
       if (id !== undefined) written.push(id)
       await timed(seen, 200, await nextBase(), "GET", `/api/identities/${handle}`, { token })
-      await sleep(50)
+      await sleep(Math.max(pauseMillis, 50))
     }
   })
-  // Counts without a pause, so that a fault hits many requests between the read of the version and the write.
+  // By default without a pause, so that a fault hits many requests between the read of the version and the write.
   const counters = handles.slice(half).map(async (handle) => {
     const count = counter(token, handle, seen, counted)
-    while (isRunning) if (!(await count(await nextBase()))) await sleep(50)
+    while (isRunning) if (!(await count(await nextBase())) || pauseMillis > 0) await sleep(Math.max(pauseMillis, 50))
   })
   const callers = Promise.all([...writers, ...counters])
   return {

@@ -105,6 +105,7 @@ const common = {
   shardLockRefreshInterval: Timing.shardLockRefresh,
   refreshAssignmentsInterval: Timing.refreshAssignments,
   runnerHealthCheckInterval: Timing.runnerHealthCheck,
+  sendRetryInterval: Timing.sendRetry,
   entityTerminationTimeout: Timing.drain,
   // There are no stored messages to poll for, but the library also reacquires lost shards at this interval.
   entityMessagePollInterval: Timing.shardLook,

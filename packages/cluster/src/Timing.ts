@@ -20,6 +20,8 @@ export const Timing = {
   refreshAssignments: "200 millis",
   /** The interval of attempts to acquire a shard that its previous owner still holds. */
   shardAcquire: "20 millis",
+  /** The delay before a message is sent again whose shard is moving. */
+  sendRetry: "20 millis",
   runnerHealthCheck: "1 second",
   /** How long the TLS handshake of a connection to a runner may take. */
   runnerHandshakeMillis: 2 * second,
