@@ -12,7 +12,10 @@ import { newHandle } from "../harness/Client.ts"
 import { makeOrg } from "../harness/Stores.ts"
 import { connectors } from "./ConnectedIdentity.ts"
 
-type Calls = Pick<Platform, "inspect" | "poll" | "posts" | "revoke" | "undisclose"> & {
+type Calls = Pick<
+  Platform,
+  "authorize" | "disclose" | "finish" | "inspect" | "poll" | "post" | "posts" | "revoke" | "sendDm" | "undisclose"
+> & {
   readonly login: () => Effect.Effect<Connected>
 }
 
@@ -24,7 +27,14 @@ export const status = {
 
 const connected: Connected = { ...status, via: "app_password", credential: Redacted.make("first") }
 
+const unused = () => Effect.die("not scripted")
+
 const sound: Calls = {
+  authorize: unused,
+  disclose: () => Effect.succeed(undefined),
+  finish: unused,
+  post: unused,
+  sendDm: unused,
   login: () => Effect.succeed(connected),
   inspect: () => Effect.succeed(status),
   poll: () => Effect.succeed({ received: [], mark: "mark", more: false }),
@@ -45,6 +55,7 @@ export const reading = (use: (session: Session) => Effect.Effect<unknown, never>
 export const failures: {
   /** Failures that say nothing about the credential. */
   readonly passing: ReadonlyArray<readonly [string, Effect.Effect<never, Failure.PlatformFailure>]>
+  readonly silence: readonly [string, Effect.Effect<never, Failure.PlatformFailure>]
   readonly refused: Effect.Effect<never, Failure.CredentialRefused>
 } = {
   passing: [
@@ -55,10 +66,10 @@ export const failures: {
     ["a refused input", Effect.fail(new Failure.InputRefused({ message: "slow down", path: "/" }))],
     ["a defect", Effect.die("slow down")],
   ],
+  silence: ["no response", Effect.never],
   refused: Effect.fail(new Failure.CredentialRefused({ message: "token expired" })),
 }
 
-const unused = () => Effect.die("not scripted")
 const platform: Platform = {
   name: "mastodon",
   title: "Mastodon",
@@ -68,15 +79,15 @@ const platform: Platform = {
   posts: (session, page) => calls.posts(session, page),
   revoke: (session) => calls.revoke(session),
   undisclose: (session, changed) => calls.undisclose(session, changed),
-  authorize: unused,
-  finish: unused,
+  authorize: (visit, request) => calls.authorize(visit, request),
+  finish: (visit, back) => calls.finish(visit, back),
   validate: () => Effect.void,
-  post: unused,
-  sendDm: unused,
+  post: (session, post) => calls.post(session, post),
+  sendDm: (session, post) => calls.sendDm(session, post),
   dms: unused,
   thread: unused,
   notifications: unused,
-  disclose: unused,
+  disclose: (session) => calls.disclose(session),
   stream: undefined,
 }
 

@@ -1,4 +1,4 @@
-/** Background work of a Connector whose platform fails: checks of the profile, polls, refreshes and revocations. */
+/** Background work of a Connector whose platform fails: checks of the profile, polls and refreshes; and calls that it does not respond to. */
 import { expect, layer } from "@effect/vitest"
 import { ask } from "@svc/cluster/actor/Ask"
 import type * as Failure from "@svc/cluster/connectors/platforms/Failure"
@@ -7,13 +7,14 @@ import { Writes } from "@svc/cluster/store/Database"
 import { Timing } from "@svc/cluster/Timing"
 import { Clock, Effect, Exit, Redacted } from "effect"
 import { TestClock } from "effect/testing"
-import { waitUntil } from "../harness/Actors.ts"
+import { awaitFiber, waitUntil } from "../harness/Actors.ts"
 import { whenWaiting } from "../harness/Afterwards.ts"
 import { rows } from "../harness/Stores.ts"
-import { eventsOf, rowOf } from "./ConnectedIdentity.ts"
+import { eventsOf, newPost, rowOf } from "./ConnectedIdentity.ts"
 import { failures, login, reading, script, scriptedActors, scriptedIdentity, status } from "./ScriptedPlatform.ts"
 
-const { passing, refused } = failures
+const { passing, refused, silence } = failures
+const noResponse = "The server did not respond in time."
 const through = <A, E, R>(message: Effect.Effect<A, E, R>) => ask(message, Timing.askPlatform)
 const typesOf = (id: string) => Effect.map(eventsOf(id), (events) => events.map(({ type }) => type))
 const marked = (id: string) => waitUntil(rowOf(id), (row) => row?.mark != null, 0)
@@ -76,7 +77,7 @@ layer(scriptedActors)("a check of a profile", (it) => {
     Effect.gen(function* () {
       script()
       const { id } = yield* scriptedIdentity("check")
-      for (const [what, failure] of passing) {
+      for (const [what, failure] of [...passing, silence]) {
         script({ inspect: () => failure })
         const wait = yield* nextCheck(id)
         expect([what, Math.round(wait! / hour)]).toEqual([what, 1])
@@ -126,10 +127,12 @@ layer(scriptedActors)("a poll", (it) => {
       const { id, org_id, actor } = yield* scriptedIdentity("polls")
       const { value } = yield* marked(id)
       let wait = value!.poll_wait_millis
-      for (const [what, failure] of passing) {
+      for (const [what, failure] of [...passing, silence]) {
         script({ poll: () => failure })
         wait = Math.min(wait * 2, Timing.pollLongestMillis)
-        const last_error = what === "a defect" ? "The poll failed because of an error in this service." : "slow down"
+        const last_error =
+          { "a defect": "The poll failed because of an error in this service.", "no response": noResponse }[what] ??
+          "slow down"
         const row = yield* nextPoll(id)
         expect([what, row]).toMatchObject([what, { last_error, poll_wait_millis: wait, mark: "mark" }])
         expect(row.polled_at).toEqual(value!.polled_at)
@@ -265,82 +268,33 @@ layer(scriptedActors)("a refresh of a credential", (it) => {
   )
 })
 
-layer(scriptedActors)("a revocation", (it) => {
-  interface Revocation {
-    readonly attempts: number
-    readonly last_error: string | null
-    readonly disclosure: string | null
-    readonly due_at: Date
-  }
-  const pending = (id: string) =>
-    rows<Revocation>((sql) => sql`select * from connector_revocation where identity_id = ${id} order by attempts`)
-  const disconnected = Effect.fnUntraced(function* (stem: string, disclosure: string | null = null) {
-    const made = yield* scriptedIdentity(stem)
-    const sql = yield* Writes
-    yield* sql`update connector set disclosure = ${disclosure} where identity_id = ${made.id}`
-    yield* through(made.actor.Disconnect({ org_id: made.org_id }))
-    return made
-  })
-  const attempt = Effect.fnUntraced(function* (id: string) {
-    const [before] = yield* pending(id)
-    yield* TestClock.setTime(before!.due_at.getTime())
-    yield* waitUntil(pending(id), ([row]) => row?.attempts !== before!.attempts, "1 second")
-  })
-
-  it.effect("is repeated after a failure of the platform or of this service, and ends if it is pointless", () =>
+layer(scriptedActors)("a platform that does not respond", (it) => {
+  it.effect("ends every call before the caller stops waiting, with the reason", () =>
     Effect.gen(function* () {
-      for (const [n, [what, failure]] of passing.entries()) {
-        script({ revoke: () => failure })
-        const { id } = yield* disconnected(`revoke${n}`)
-        const last_error =
-          what === "a defect" ? "The revocation failed because of an error in this service." : "slow down"
-        const left = what === "a missing function" ? [] : [{ attempts: 1, last_error }]
-        expect([what, ...(yield* pending(id))]).toMatchObject([what, ...left])
+      script()
+      const { org_id, actor } = yield* scriptedIdentity("silent")
+      const allowed = Effect.succeed({ ...status, capabilities: ["post", "dm"] as const })
+      const kept = { url: "https://platform.example/", state: "state", kept: Redacted.make(""), instanceRules: [] }
+      const disclosing = { org_id, account: "ada", password: "password", apply_disclosure: true }
+      const finish = { org_id, state: "state", query: "", apply_disclosure: false }
+      const posting = Effect.flatMap(newPost({ text: "hello" }), (post) => actor.Publish({ org_id, ...post }))
+      const writing = Effect.flatMap(newPost({ text: "hello", to: "grace" }), (dm) => actor.Publish({ org_id, ...dm }))
+      const cases = {
+        login: actor.Login({ ...disclosing, apply_disclosure: false }),
+        authorize: actor.Authorize({ org_id }),
+        finish: Effect.andThen(actor.Authorize({ org_id }), actor.Finish(finish)),
+        disclose: actor.Login(disclosing),
+        inspect: actor.Login(disclosing),
+        posts: actor.ReadPosts({ org_id, of: "posts", limit: 1, cursor: null }),
+        post: posting,
+        sendDm: Effect.andThen(actor.Login(disclosing), writing),
       }
-      script({ revoke: () => refused })
-      expect(yield* pending((yield* disconnected("revoke")).id)).toEqual([])
-    }),
-  )
-
-  it.effect("withdraws the disclosure first and once, with the latest credential", () =>
-    Effect.gen(function* () {
-      const done: Array<string> = []
-      // Revocations of other tests are due as well.
-      yield* Effect.flatMap(Writes, (sql) => sql`delete from connector_revocation`)
-      const failing = passing[1]![1]
-      const note = (what: string) => Effect.sync(() => void done.push(what))
-      script({ undisclose: () => Effect.andThen(note("undisclose"), failing), revoke: () => note("revoke") })
-      const { id } = yield* disconnected("undoes", "line")
-      expect(yield* pending(id)).toMatchObject([{ attempts: 1, disclosure: "line" }])
-      script({
-        undisclose: (_, changed) => note(`undisclose ${changed}`),
-        revoke: ({ exclusively, storeCredential }) =>
-          Effect.andThen(exclusively(storeCredential(Redacted.make("second"))), failing),
-      })
-      yield* attempt(id)
-      expect(yield* pending(id)).toMatchObject([{ attempts: 2, disclosure: null }])
-      script({
-        undisclose: () => note("again"),
-        revoke: ({ credential }) => Effect.flatMap(credential, (found) => note(`revoke ${Redacted.value(found)}`)),
-      })
-      yield* attempt(id)
-      expect(yield* pending(id)).toEqual([])
-      expect(done).toEqual(["undisclose", "undisclose line", "revoke second"])
-    }),
-  )
-
-  it.effect("delays the end of an Identity until each credential was tried three times", () =>
-    Effect.gen(function* () {
-      script({ revoke: () => passing[1]![1] })
-      const { id, org_id, handle, actor } = yield* disconnected("leaves")
-      const sql = yield* Writes
-      yield* sql`update connector_revocation set attempts = 4 where identity_id = ${id}`
-      yield* login(handle, org_id)
-      const revoked: Array<boolean> = []
-      for (let n = 0; n < 3; n++) revoked.push((yield* through(actor.Leave({ org_id }))).revoked)
-      expect(revoked).toEqual([false, false, true])
-      expect((yield* pending(id)).map(({ attempts }) => attempts)).toEqual([3, 7])
-      expect(yield* rowOf(id)).toBeUndefined()
+      for (const [name, command] of Object.entries(cases)) {
+        script({ authorize: () => Effect.succeed(kept), inspect: () => allowed, [name]: () => Effect.never })
+        const ended = yield* awaitFiber(yield* Effect.forkChild(Effect.flip(through(command))), "1 second")
+        const problem = { code: "connector_platform_error", detail: `Mastodon: ${noResponse}` }
+        expect([name, ended]).toMatchObject([name, { _tag: "Success", value: problem }])
+      }
     }),
   )
 })

@@ -4,12 +4,17 @@ import * as ConnectorWork from "@svc/cluster/connectors/work/ConnectorWork"
 import { Identities } from "@svc/cluster/actor/Identities"
 import { Timing } from "@svc/cluster/Timing"
 import * as Overdue from "@svc/cluster/work/Overdue"
-import { Effect, Layer } from "effect"
+import { Writes } from "@svc/cluster/store/Database"
+import { Effect, Layer, Redacted } from "effect"
 import { TestClock } from "effect/testing"
 import { actors, identityOf, waitUntil } from "../harness/Actors.ts"
 import { rows } from "../harness/Stores.ts"
 import { ErrorResponse } from "./mastodon/Exchange.ts"
 import { mastodonServer, connectedIdentity, rowOf } from "./ConnectedIdentity.ts"
+import { failures, login, script, scriptedActors, scriptedIdentity } from "./ScriptedPlatform.ts"
+
+const { passing, refused, silence } = failures
+const through = <A, E, R>(message: Effect.Effect<A, E, R>) => ask(message, Timing.askPlatform)
 
 const watched = Overdue.layer(ConnectorWork.watched).pipe(Layer.provideMerge(actors()))
 
@@ -17,6 +22,7 @@ interface Revocation {
   readonly attempts: number
   readonly credential: Uint8Array | null
   readonly due_at: Date | null
+  readonly disclosure: string | null
   readonly last_error: string | null
 }
 const revocations = (identity: string) =>
@@ -109,6 +115,86 @@ layer(watched)("an unused credential", (it) => {
       isAway = false
       yield* waitUntil(revocations(id), (remaining) => remaining.length === 0, "5 seconds")
       expect(server.tokens.size).toBe(0)
+    }),
+  )
+})
+
+layer(scriptedActors)("a revocation", (it) => {
+  const pending = (id: string) =>
+    rows<Revocation>((sql) => sql`select * from connector_revocation where identity_id = ${id} order by attempts`)
+  const disconnected = Effect.fnUntraced(function* (stem: string, disclosure: string | null = null) {
+    const made = yield* scriptedIdentity(stem)
+    const sql = yield* Writes
+    yield* sql`update connector set disclosure = ${disclosure} where identity_id = ${made.id}`
+    yield* through(made.actor.Disconnect({ org_id: made.org_id }))
+    return made
+  })
+  const attempt = Effect.fnUntraced(function* (id: string) {
+    const [before] = yield* pending(id)
+    yield* TestClock.setTime(before!.due_at!.getTime())
+    yield* waitUntil(pending(id), ([row]) => row?.attempts !== before!.attempts, "1 second")
+  })
+
+  it.effect("is repeated after a failure of the platform or of this service, and ends if it is pointless", () =>
+    Effect.gen(function* () {
+      for (const [n, [what, failure]] of passing.entries()) {
+        script({ revoke: () => failure })
+        const { id } = yield* disconnected(`revoke${n}`)
+        const last_error =
+          what === "a defect" ? "The revocation failed because of an error in this service." : "slow down"
+        const left = what === "a missing function" ? [] : [{ attempts: 1, last_error }]
+        expect([what, ...(yield* pending(id))]).toMatchObject([what, ...left])
+      }
+      script({ revoke: () => refused })
+      expect(yield* pending((yield* disconnected("revoke")).id)).toEqual([])
+    }),
+  )
+
+  it.effect("withdraws the disclosure first and once, with the latest credential", () =>
+    Effect.gen(function* () {
+      const done: Array<string> = []
+      // Revocations of other tests are due as well.
+      yield* Effect.flatMap(Writes, (sql) => sql`delete from connector_revocation`)
+      const failing = passing[1]![1]
+      const note = (what: string) => Effect.sync(() => void done.push(what))
+      script({ undisclose: () => Effect.andThen(note("undisclose"), failing), revoke: () => note("revoke") })
+      const { id } = yield* disconnected("undoes", "line")
+      expect(yield* pending(id)).toMatchObject([{ attempts: 1, disclosure: "line" }])
+      script({ undisclose: () => silence[1] })
+      yield* attempt(id)
+      expect(yield* pending(id)).toMatchObject([{ attempts: 2, last_error: "The server did not respond in time." }])
+      script({
+        undisclose: (_, changed) => note(`undisclose ${changed}`),
+        revoke: ({ exclusively, storeCredential }) =>
+          Effect.andThen(exclusively(storeCredential(Redacted.make("second"))), failing),
+      })
+      yield* attempt(id)
+      expect(yield* pending(id)).toMatchObject([{ attempts: 3, disclosure: null }])
+      script({ revoke: () => silence[1] })
+      yield* attempt(id)
+      expect(yield* pending(id)).toMatchObject([{ attempts: 4, last_error: "The server did not respond in time." }])
+      script({
+        undisclose: () => note("again"),
+        revoke: ({ credential }) => Effect.flatMap(credential, (found) => note(`revoke ${Redacted.value(found)}`)),
+      })
+      yield* attempt(id)
+      expect(yield* pending(id)).toEqual([])
+      expect(done).toEqual(["undisclose", "undisclose line", "revoke second"])
+    }),
+  )
+
+  it.effect("delays the end of an Identity until each credential was tried three times", () =>
+    Effect.gen(function* () {
+      script({ revoke: () => passing[1]![1] })
+      const { id, org_id, handle, actor } = yield* disconnected("leaves")
+      const sql = yield* Writes
+      yield* sql`update connector_revocation set attempts = 4 where identity_id = ${id}`
+      yield* login(handle, org_id)
+      const revoked: Array<boolean> = []
+      for (let n = 0; n < 3; n++) revoked.push((yield* through(actor.Leave({ org_id }))).revoked)
+      expect(revoked).toEqual([false, false, true])
+      expect((yield* pending(id)).map(({ attempts }) => attempts)).toEqual([3, 7])
+      expect(yield* rowOf(id)).toBeUndefined()
     }),
   )
 })

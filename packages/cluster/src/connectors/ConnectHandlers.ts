@@ -37,8 +37,8 @@ export const handlers = (actor: Actor) => {
   /** Marks the profile as automated and stores what was changed there. */
   const disclose = Effect.fnUntraced(function* (identity: OwnIdentity, connection: Connection) {
     const session = calls.session(identity, connection, true)
-    const changed = yield* withTimeout(platform.disclose(session), platform.title)
-    const status = yield* withTimeout(platform.inspect(session), platform.title)
+    const changed = yield* withTimeout(platform.disclose(session))
+    const status = yield* withTimeout(platform.inspect(session))
     yield* calls.change((write, state) => ConnectionWrites.updateAccount(write, state, connection.id, status, changed))
   })
 
@@ -75,7 +75,7 @@ export const handlers = (actor: Actor) => {
             )
           }
           const login = platform.login(calls.context(identity), { account, password: Redacted.make(password) })
-          yield* connect(request, identity, yield* withProblem(withTimeout(login, platform.title)))
+          yield* connect(request, identity, yield* withProblem(withTimeout(login)))
         }),
       ),
 
@@ -90,7 +90,6 @@ export const handlers = (actor: Actor) => {
                 state: randomBytes(32).toString("base64url"),
                 redirectUri: actor.redirectUri,
               }),
-              platform.title,
             ),
           )
           const expires_at = yield* ownership.write(byOf(request), (write) =>
@@ -124,7 +123,6 @@ export const handlers = (actor: Actor) => {
                 redirectUri: actor.redirectUri,
                 query: new URLSearchParams(query),
               }),
-              platform.title,
             ),
           )
           yield* connect(request, identity, connected)

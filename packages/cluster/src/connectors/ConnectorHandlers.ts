@@ -120,9 +120,7 @@ export const handlers = (actor: Actor) => {
 
   const callConnected = Effect.fnUntraced(function* <A>(tenant: Tenant, { capability, call }: PlatformCall<A>) {
     const { identity, connection } = yield* working(tenant, capability)
-    return yield* withCallProblem(
-      orStopped(connection, withTimeout(call(calls.session(identity, connection)), platform.title)),
-    )
+    return yield* withCallProblem(orStopped(connection, withTimeout(call(calls.session(identity, connection)))))
   })
 
   /** Tries the revocation for a short time before the reply; it continues in the background. */
@@ -173,10 +171,7 @@ export const handlers = (actor: Actor) => {
     const session = calls.session(identity, connection)
     const wanted = { ...post, again: started.again }
     const made = yield* withPostProblem(
-      orStopped(
-        connection,
-        withTimeout(isDm ? platform.sendDm(session, wanted) : platform.post(session, wanted), platform.title),
-      ).pipe(
+      orStopped(connection, withTimeout(isDm ? platform.sendDm(session, wanted) : platform.post(session, wanted))).pipe(
         // A post that was definitely not created is removed from the ledger. Otherwise it stays, so that a retry looks
         // for it. The failure of a retry says nothing about the attempts before it.
         Effect.tapError((failure) =>

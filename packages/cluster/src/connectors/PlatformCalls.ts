@@ -47,12 +47,11 @@ export interface PlatformCalls {
 /** Applies the time limit of a platform call. An unreachable store fails with `unavailable`. */
 export const withTimeout = <A, E>(
   call: Effect.Effect<A, E | PlatformFailure>,
-  title: string,
 ): Effect.Effect<A, E | PlatformFailure | Unavailable> =>
   call.pipe(
     Effect.timeoutOrElse({
       duration: Timing.platformCall,
-      orElse: () => Effect.fail(new PlatformUnreachable({ message: `${title} did not respond in time.` })),
+      orElse: () => Effect.fail(new PlatformUnreachable({ message: "The server did not respond in time." })),
     }),
     Effect.catchDefect((defect) =>
       isProblem(defect) && defect.code === "unavailable" ? Effect.fail(defect) : Effect.die(defect),

@@ -134,7 +134,7 @@ export const make = Effect.fnUntraced(function* (
           .pipe(halted),
     )
     if (row.disclosure !== null) {
-      yield* withTimeout(platform.undisclose(session, row.disclosure), platform.title).pipe(
+      yield* withTimeout(platform.undisclose(session, row.disclosure)).pipe(
         // The platform would refuse a further attempt too. The credential is revoked nevertheless.
         Effect.catchTags({
           CredentialRefused: () => Effect.void,
@@ -151,7 +151,7 @@ export const make = Effect.fnUntraced(function* (
         ),
       )
     }
-    yield* withTimeout(platform.revoke(session), platform.title)
+    yield* withTimeout(platform.revoke(session))
   })
 
   const attempt = (row: Row) =>

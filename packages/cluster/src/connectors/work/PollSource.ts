@@ -79,7 +79,7 @@ export const source = dueWork({
         return outcome
       }
       const session = calls.session(identity, connection)
-      const poll = yield* withTimeout(calls.platform.poll(session, connection.mark ?? undefined), calls.platform.title)
+      const poll = yield* withTimeout(calls.platform.poll(session, connection.mark ?? undefined))
       const count = yield* report(identity, connection, poll)
       const now = yield* Clock.currentTimeMillis
       raised = [...(raised ?? []), { at: now, count }]

@@ -20,7 +20,7 @@ export const source = dueWork({
     const { platform } = calls
 
     const inspect = Effect.fn("ProfileChecks.inspect")(function* (identity: OwnIdentity, connection: Connection) {
-      const status = yield* withTimeout(platform.inspect(calls.session(identity, connection)), platform.title)
+      const status = yield* withTimeout(platform.inspect(calls.session(identity, connection)))
       yield* calls.change((write, state) => {
         if (state.connection?.id !== connection.id) return Effect.succeed({ value: undefined })
         if (connection.declared && !status.disclosed) {
