@@ -93,8 +93,7 @@ layer(Layer.merge(databaseLayer, quietFeed), { timeout: "60 seconds" })("Members
   it.effect("ends with the session that holds the runner's lock, and returns with the next one", () =>
     Effect.gen(function* () {
       const [one, other] = [yield* process(1), yield* process(2)]
-      yield* one.join
-      yield* other.join
+      yield* Effect.all([one.join, other.join])
       expect(yield* one.ports).toEqual([1, 2])
       const connection = yield* Effect.provideService(
         one.connections.open("127.0.0.1:2"),
@@ -123,18 +122,23 @@ layer(Layer.merge(databaseLayer, quietFeed), { timeout: "60 seconds" })("Members
     }),
   )
 
-  it.effect("begins although the session ended before, during a slow start", () =>
+  it.effect("begins although the session ended before, during a slow start, or a former one still holds the lock", () =>
     Effect.gen(function* () {
-      const one = yield* process(9)
-      const [[pid]] = (yield* one.session("select pg_backend_pid()")) as unknown as [[number]]
-      yield* (yield* Writes)`select pg_terminate_backend(${pid}::int, 5000)`
-      yield* one.join
-      expect(yield* one.ports).toEqual([9])
-      const [held] = yield* (yield* Writes)`
+      const [one, next, sql] = [yield* process(9), yield* process(9), yield* Writes]
+      const endOwn = Effect.gen(function* () {
+        const [[pid]] = (yield* one.session("select pg_backend_pid()")) as unknown as [[number]]
+        yield* sql`select pg_terminate_backend(${pid}::int, 5000)`
+      })
+      const held = sql`
         select count(*)::int as n from pg_locks join cluster_runners on machine_id = objid::int8
         where locktype = 'advisory' and address = '127.0.0.1:9'`
-      expect(held).toEqual({ n: 1 })
-      yield* one.end
+      yield* endOwn
+      yield* one.join
+      expect([yield* one.ports, yield* held]).toEqual([[9], [{ n: 1 }]])
+      yield* next.join
+      yield* endOwn
+      expect(yield* held).toEqual([{ n: 1 }])
+      yield* Effect.all([next.end, one.end])
     }),
   )
 
@@ -174,14 +178,12 @@ layer(Layer.merge(databaseLayer, quietFeed), { timeout: "60 seconds" })("Members
   it.effect("ends when the runner leaves, although its session continues", () =>
     Effect.gen(function* () {
       const [one, other] = [yield* process(3), yield* process(4)]
-      yield* one.join
-      yield* other.join
+      yield* Effect.all([one.join, other.join])
       yield* other.storage.unregister(other.address)
       expect(yield* one.ports).toEqual([3])
       yield* other.storage.releaseAll(other.address)
       expect(yield* one.ports).toEqual([3])
-      yield* one.end
-      yield* other.end
+      yield* Effect.all([one.end, other.end])
     }),
   )
 
