@@ -277,21 +277,23 @@ layer(scriptedActors)("a platform that does not respond", (it) => {
       const kept = { url: "https://platform.example/", state: "state", kept: Redacted.make(""), instanceRules: [] }
       const disclosing = { org_id, account: "ada", password: "password", apply_disclosure: true }
       const finish = { org_id, state: "state", query: "", apply_disclosure: false }
-      const posting = Effect.flatMap(newPost({ text: "hello" }), (post) => actor.Publish({ org_id, ...post }))
-      const writing = Effect.flatMap(newPost({ text: "hello", to: "grace" }), (dm) => actor.Publish({ org_id, ...dm }))
-      const cases = {
-        login: actor.Login({ ...disclosing, apply_disclosure: false }),
-        authorize: actor.Authorize({ org_id }),
-        finish: Effect.andThen(actor.Authorize({ org_id }), actor.Finish(finish)),
-        disclose: actor.Login(disclosing),
-        inspect: actor.Login(disclosing),
-        posts: actor.ReadPosts({ org_id, of: "posts", limit: 1, cursor: null }),
-        post: posting,
-        sendDm: Effect.andThen(actor.Login(disclosing), writing),
+      const publish = (to?: string) =>
+        Effect.flatMap(newPost({ text: "hello", ...(to === undefined ? {} : { to }) }), (post) =>
+          through(actor.Publish({ org_id, ...post })),
+        )
+      const cases: Readonly<Record<string, Effect.Effect<unknown, object>>> = {
+        login: through(actor.Login({ ...disclosing, apply_disclosure: false })),
+        authorize: through(actor.Authorize({ org_id })),
+        finish: Effect.andThen(through(actor.Authorize({ org_id })), through(actor.Finish(finish))),
+        disclose: through(actor.Login(disclosing)),
+        inspect: through(actor.Login(disclosing)),
+        posts: through(actor.ReadPosts({ org_id, of: "posts", limit: 1, cursor: null })),
+        post: publish(),
+        sendDm: Effect.andThen(through(actor.Login(disclosing)), publish("grace")),
       }
       for (const [name, command] of Object.entries(cases)) {
         script({ authorize: () => Effect.succeed(kept), inspect: () => allowed, [name]: () => Effect.never })
-        const ended = yield* awaitFiber(yield* Effect.forkChild(Effect.flip(through(command))), "1 second")
+        const ended = yield* awaitFiber(yield* Effect.forkChild(Effect.flip(command)), "1 second")
         const problem = { code: "connector_platform_error", detail: `Mastodon: ${noResponse}` }
         expect([name, ended]).toMatchObject([name, { _tag: "Success", value: problem }])
       }
