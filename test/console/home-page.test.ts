@@ -119,6 +119,15 @@ describe("Home", () => {
     expect(rows.map((row) => row.all("time").length)).toEqual([0, 1, 0, 0, 0, 0, 0])
   })
 
+  it("lists the latest Events as rows that the keys j and k walk, and links to each", async () => {
+    const event = { id: "evt_1", type: "mail.stopped", created_at: overview.ends_at, handle: "ada", data: {} }
+    const { top } = await opened({ events: [event] })
+    const [list] = top.all("ul").filter(({ attributes }) => "data-list" in attributes)
+    expect(list!.all({ class: "whole" }).map(({ attributes }) => attributes["href"])).toEqual([
+      "/console/activity/evt_1",
+    ])
+  })
+
   it("shows the figures of today beside the 14 days that end with the period of the response", async () => {
     const { top } = await opened({
       days: [

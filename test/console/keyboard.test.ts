@@ -55,9 +55,13 @@ describe.skipIf(!has("chromium"))("Mail in the console by keyboard", () => {
     // Letters are for the text while a person types.
     await page.getByLabel("Text", { exact: true }).focus()
     await page.keyboard.press("e")
-    expect(await page.getByLabel("Text", { exact: true }).inputValue()).toMatch(/e$/)
+    await page.keyboard.press("?")
+    expect(await page.getByLabel("Text", { exact: true }).inputValue()).toMatch(/e\?$/)
+    expect(await page.getByRole("dialog").count()).toBe(0)
     await page.goto(`${mail.service.base}/console/identities/${handle}/mail`)
     await row(page, "One").waitFor()
+    // Combinations are for the browser.
+    for (const modifier of ["Alt", "Control", "Meta"]) await page.keyboard.press(`${modifier}+c`)
     await page.keyboard.press("/")
     expect(await page.evaluate("document.activeElement.type")).toBe("search")
     await page.getByRole("searchbox").blur()
@@ -66,6 +70,8 @@ describe.skipIf(!has("chromium"))("Mail in the console by keyboard", () => {
     await heading(page).filter({ hasText: "Keys" }).waitFor()
     await page.keyboard.press("?")
     await page.getByRole("dialog").getByText("Archive").waitFor()
+    await page.keyboard.press("c")
+    expect(await page.evaluate("location.pathname")).toBe("/console/keys")
     expect(await violations(page)).toEqual([])
     await context.close()
   })

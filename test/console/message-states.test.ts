@@ -78,6 +78,8 @@ describe("An outgoing message", () => {
     ])
     expect(rows[0]!.textContent).toContain("On hold: waits for its turn")
     expect(rows.map(({ textContent }) => textContent.includes("Next attempt"))).toEqual([false, false, true, false])
+    const times = rows.map((row) => row.all("time").map(({ attributes }) => attributes["dateTime"]!.slice(11, 13)))
+    expect(times).toEqual([["08"], ["08"], ["08", "09"], ["08"]])
     expect(rows[3]!.textContent).toContain("mx.example.org 550 5.1.1 no such user")
     expect(top.textContent).toContain("You can lift this under")
   })
@@ -98,6 +100,8 @@ describe("An outgoing message", () => {
       "/console/identities/ada/mail/approvals/msg_1",
       "/console/identities/ada/mail/approvals",
     ])
+    const times = [approval.requested_at, approval.expires_at]
+    expect(top.all("time").map(({ attributes }) => attributes["dateTime"])).toEqual(times)
     expect(top.all("ul").length).toBe(0)
   })
 
@@ -110,6 +114,7 @@ describe("An outgoing message", () => {
     const [note] = top.all({ class: "note" })
     expect(note!.attributes["data-tone"]).toBe(tone)
     expect(note!.textContent).toMatch(new RegExp(`^${text}.*Not before Monday$`))
+    expect(note!.all("time").map(({ attributes }) => attributes["dateTime"])).toEqual([decided.decided_at])
   })
 })
 

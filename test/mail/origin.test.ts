@@ -176,7 +176,10 @@ describe("A DKIM signature", () => {
     expect(await verdict(partly)).toMatchObject({ verdict: "failed", dkim: "policy", dmarc: "fail" })
     const more = Buffer.concat([await signed(message, "strict.example", { length: 6 }), Buffer.from("more\r\n")])
     expect((await verdict(more)).verdict).toBe("failed")
-    expect((await verdict(await signed(message, "strict.example", { length: 6 }))).verdict).toBe("verified")
+    const whole = await signed(message, "strict.example", { length: 6 })
+    const both = [await signed(partly, "strict.example"), await signed(whole, "strict.example", { length: 3 })]
+    // One of the whole body counts beside it, whichever comes first.
+    for (const one of [whole, ...both]) expect((await verdict(one)).verdict).toBe("verified")
   })
   it("does not count if it omits a displayed field", async () => {
     const some = await signed(message, "strict.example", { fields: "From:Subject:Date" })
