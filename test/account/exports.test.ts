@@ -144,7 +144,7 @@ layer(actors())("an export", (it) => {
   it.effect("contains every entry of lists that are longer than a page", () =>
     Effect.gen(function* () {
       const org = yield* makeOrg
-      const { id } = yield* filled(org, "edith")
+      const { id, handle } = yield* filled(org, "edith")
       const anyway = { ifVersion: null, ifAbsent: false, ifPresent: false }
       for (const identity of [null, id as IdentityId])
         yield* (yield* Vault).put({ org, identity }, "token", { value: "v" }, anyway)
@@ -166,7 +166,13 @@ layer(actors())("an export", (it) => {
         insert into vault_secret
         select (jsonb_populate_record(s, to_jsonb(s) || jsonb_build_object('id', uuidv7(), 'name', 'n' || n))).*
         from vault_secret s, ${numbers} where s.org_id = ${org}`
+      yield* sql`
+        insert into event (id, org_id, identity_id, handle, type, data, created_at)
+        select uuidv7(), ${org}, ${id}, 'edith', 'mail.stopped', '{}', now() from ${numbers}`
       const files = yield* archive(org, null, yield* exported(org))
+      expect(lines(files["events.jsonl"]).length).toBeGreaterThan(2 * maxLimit)
+      const owners = lines<{ identity: string | null }>(files["vault.jsonl"]).map(({ identity }) => identity)
+      expect(new Set(owners)).toEqual(new Set([null, handle]))
       const stored = { folder: "folders", vault_secret: "vault", webhook: "webhooks", draft: "drafts" }
       for (const [table, member] of Object.entries(stored)) {
         const [row] = yield* sql.unsafe<{ n: number }>(
