@@ -181,10 +181,18 @@ describe("Compression", () => {
       () => raw("GET", "/api/events?type=email.received", bearer()),
       ({ body }) => JSON.parse(body.toString()).events.length === 3,
     )
+    await service.query(
+      (sql) => sql`
+        insert into event (id, org_id, identity_id, handle, type, data, created_at)
+        select uuidv7(), org_id, id, handle, 'connector.mention', jsonb_build_object('text', repeat('x', 2000)), now()
+        from identity where handle = ${handle}`,
+    )
     const paths = [
       "/api/vault/secrets/long/value",
       `/api/identities/${handle}/identity-key`,
       "/api/events?type=email.received",
+      "/api/events?type=connector.mention",
+      "/api/events?limit=50",
     ]
     for (const path of paths) {
       const answer = await raw("GET", path, { ...bearer(), "accept-encoding": "gzip, br" })

@@ -45,7 +45,8 @@ const makeQueue = Effect.gen(function* () {
           return store.isAway ? Effect.fail(away) : Effect.succeed(store.lost)
         }),
       record: (_, { id }) => Effect.sync(() => (asked.recorded.push(id), false)),
-      giveBack: ({ id }, due) => Effect.sync(() => void asked.returned.push([id, due.getTime()])),
+      giveBack: ((row: Leased, due: Date) =>
+        Effect.sync(() => void asked.returned.push([row.id, due.getTime()]))) as never,
     }),
     Layer.succeed(SendingGate, { of: () => Effect.succeed(gate) } as never),
     Layer.succeed(MailTransport, {

@@ -117,6 +117,7 @@ describe("replay", () => {
     const first = await replay(event.id, body.id)
     expect(first.status).toBe(202)
     expect(first.body.delivery).toMatchObject({ event_id: event.id, replay: true })
+    expect(first.headers.get("location")).toBe(`/api/identities/${handle}/webhooks/${body.id}/deliveries`)
     await replay(event.id, body.id)
     await eventually(
       async () => receiver.got.length,
