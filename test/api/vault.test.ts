@@ -126,7 +126,10 @@ describe("Secret", () => {
   })
 
   it("is listed in pages whose cursors belong to one namespace", async () => {
-    for (const name of ["one", "two"]) await put(`page.${name}`, { value: "x" }, session, `?identity=${ada.handle}`)
+    for (const name of ["one", "two"]) {
+      const { headers } = await put(`page.${name}`, { value: "x" }, session, `?identity=${ada.handle}`)
+      expect(headers.get("location")).toBe(`/api/vault/secrets/page.${name}/value?identity=${ada.handle}`)
+    }
     const list = (query: string) => call(service.base, "GET", `/api/vault/secrets?${query}`, { token: session })
     const { body } = await list(`identity=${ada.handle}&limit=1`)
     expect((await list(`identity=${ada.handle}&cursor=${body.next_cursor}`)).body.secrets).toHaveLength(1)
@@ -158,6 +161,13 @@ describe("Secret", () => {
     )
     expect((await put("cas", { value: "b" }, session, "", { "if-match": '"v1"' })).status).toBe(200)
     expect((await put("none", { value: "b" }, session, "", { "if-match": "*" })).status).toBe(412)
+    const stale = { token: session, headers: { "if-match": '"v1"' } }
+    const restored = await call(service.base, "POST", "/api/vault/secrets/cas/restore", {
+      ...stale,
+      body: { version: 1 },
+    })
+    expect([restored.status, restored.body.code]).toEqual([412, "precondition_failed"])
+    expect((await call(service.base, "DELETE", "/api/vault/secrets/cas", stale)).status).toBe(412)
     const race = await Promise.all(
       Array.from({ length: 10 }, (_, i) => put("cas", { value: `r${i}` }, session, "", { "if-match": '"v2"' })),
     )
