@@ -11,13 +11,10 @@ import { Effect, Layer } from "effect"
 import { foundation } from "../../harness/Stores.ts"
 
 const recorded: Array<readonly [mailbox: string, bounce: object]> = []
-let isDown = false
+let failing: Effect.Effect<never, Unavailable> | undefined
 const identities = Layer.succeed(Identities, {
   of: (mailbox: string) => ({
-    RecordBounce: (bounce: object) =>
-      isDown
-        ? Effect.fail(new Unavailable({ detail: "down", retry_after_seconds: 1 }))
-        : Effect.sync(() => void recorded.push([mailbox, bounce])),
+    RecordBounce: (bounce: object) => failing ?? Effect.sync(() => void recorded.push([mailbox, bounce])),
   }),
 } as unknown as Identities["Service"])
 
@@ -65,8 +62,9 @@ layer(Bounces.layer.pipe(Layer.provide(identities), Layer.provideMerge(foundatio
         ["researchbot", { ...bounce, outbox_id: one, recipient: "A@one.example" }],
         ["researchbot", { ...bounce, outbox_id: two, recipient: "c@two.example" }],
       ])
-      isDown = true
-      expect(yield* Effect.flip(record(address(one!), [named]))).toMatchObject({ _tag: "BouncesUnavailable" })
+      // The server that reports tries again.
+      for (failing of [Effect.fail(new Unavailable({ detail: "down", retry_after_seconds: 1 })), Effect.die("broken")])
+        expect(yield* Effect.flip(record(address(one!), [named]))).toMatchObject({ _tag: "BouncesUnavailable" })
     }),
   )
 })
