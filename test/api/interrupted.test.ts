@@ -85,6 +85,14 @@ const changes: Readonly<Record<string, () => Promise<Case>>> = {
       later: { method: "PATCH", path, body: { seen: false } },
     }
   },
+  "messages are marked": async () => {
+    const path = await message()
+    const body = { ids: [path.split("/").at(-1)!], flagged: true }
+    return {
+      first: { method: "PATCH", path: `${of}/messages`, body },
+      later: { method: "PATCH", path, body: { flagged: false } },
+    }
+  },
   "an account is changed": async () => ({
     first: await asItIs("PATCH", "/api/account", { language: "de" }),
     later: { method: "PATCH", path: "/api/account", body: { language: "fr" } },
@@ -150,6 +158,7 @@ describe("A change that was made, but whose response was lost, is answered once 
     const again = await ask(request)
     expect([again.status, again.body?.detail]).toEqual([answer.status, undefined])
     expect(again.body?.recipients).toEqual(answer.body?.recipients)
+    expect(again.body?.changed).toEqual(answer.body?.changed)
     expect(await read()).toEqual(before)
     const [recorded] = await service.query<{ n: number }>(
       (sql) => sql`

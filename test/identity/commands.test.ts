@@ -52,6 +52,18 @@ layer(actors())("a repeated command", (it) => {
         code: "not_found",
       })
 
+      // A repeated refusal is a refusal: it does not say that the change was made.
+      const nobody = { org_id, address: "nobody@example.org" }
+      const refused = [
+        Effect.flip(ask(actor.RemoveWebhook({ org_id, webhook_id }, other))),
+        Effect.flip(ask(actor.DisallowRecipient(nobody, other))),
+        Effect.flip(ask(actor.LiftSuppression(nobody, other))),
+        Effect.flip(ask(actor.RemoveMessage({ org_id, message_id: yield* makeUuidV7 }, other))),
+      ]
+      for (const refusal of [...refused, ...refused]) {
+        expect(yield* refusal).toMatchObject({ code: "not_found" })
+      }
+
       const card = { org_id, patch: { description: "an agent" }, if_version: [1] }
       yield* ask(actor.PatchCard(card, by))
       yield* ask(actor.PatchCard(card, by))

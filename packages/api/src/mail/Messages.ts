@@ -12,7 +12,7 @@ import { HttpServerRequest, HttpServerResponse } from "effect/http"
 import * as RequestServices from "../http/RequestServices.ts"
 import * as ActorCalls from "../account/ActorCalls.ts"
 import { unchanged, untagged } from "../EntityTags.ts"
-import { RequestContext } from "../RequestContext.ts"
+import { RequestContext, unlessMade } from "../RequestContext.ts"
 import * as Download from "./Download.ts"
 import { encode, slice } from "./TextSlice.ts"
 import * as MessageWait from "./MessageWait.ts"
@@ -112,10 +112,12 @@ export const layer = RequestServices.group(
         yield* untagged(headers["if-match"])
         const subject = yield* Subject
         const { ids = [], threads = [], ...change } = payload
-        const message_ids = yield* messages.idsOf(subject.id, { ids, threads }, change, limits.messages)
+        // If the change was made before, its messages have no flag left to change.
+        const due = (yield* RequestContext).resumed ? {} : change
+        const message_ids = yield* messages.idsOf(subject.id, { ids, threads }, due, limits.messages)
         if (message_ids.length === 0) return { changed: [], more: false }
-        yield* askIdentity(subject, (actor, by) =>
-          actor.ChangeFlags({ org_id: subject.orgId, message_ids, change }, by),
+        yield* unlessMade(
+          askIdentity(subject, (actor, by) => actor.ChangeFlags({ org_id: subject.orgId, message_ids, change }, by)),
         )
         return { changed: message_ids.map(publicOf), more: message_ids.length === limits.messages }
       }),

@@ -85,9 +85,10 @@ export interface Write extends Fenced {
   readonly note?: AuditNote | undefined
 }
 
-const noted = (sql: Sql, { id, message }: Command) => sql`
+const noted = (sql: Sql, { id, message }: Command, gate: string) => sql`
   noted as (
-    insert into actor_command (id, message, done_at) select ${id}::uuid, ${message}::text, now() from fence
+    insert into actor_command (id, message, done_at)
+    select ${id}::uuid, ${message}::text, now() from fence where exists (select from ${sql(gate)})
     on conflict do nothing
   )`
 
@@ -119,16 +120,17 @@ interface Answer {
 /**
  * Runs `with fence, <ctes> select <columns>` and returns its row. Each CTE must do nothing unless `fence` has a row;
  * without one the statement fails with {@link FenceLost}. `raises` says that the statement raises an Event for an
- * Identity, so that the actor learns of the deliveries that it queued.
+ * Identity, so that the actor learns of the deliveries that it queued. `gate` names the CTE without whose rows the command
+ * is refused, so that a repeat is refused too.
  */
 export const commit = <Row extends object = object>(
   { sql, fence, due, command }: Pick<Fenced, "sql" | "fence" | "due" | "command">,
   ctes: Statement.Fragment,
-  select: { readonly columns?: Statement.Fragment; readonly raises?: boolean } = {},
+  select: { readonly columns?: Statement.Fragment; readonly raises?: boolean; readonly gate?: string } = {},
 ): Effect.Effect<Row, SqlError.SqlError | FenceLost> =>
   Effect.flatMap(
     sql<Row & Answer>`
-      with ${fence}, ${ctes} ${command === undefined ? sql`` : sql`, ${noted(sql, command)}`}
+      with ${fence}, ${ctes} ${command === undefined ? sql`` : sql`, ${noted(sql, command, select.gate ?? "fence")}`}
       select exists (select from fence) as owned
         ${select.raises === true ? sql`, (select count(*) from queued)::int as queued` : sql``}
         ${select.columns === undefined ? sql`` : sql`, ${select.columns}`}`,

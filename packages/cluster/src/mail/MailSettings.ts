@@ -43,7 +43,7 @@ const disallow = Effect.fnUntraced(function* (write: Write, { address }: ForReci
       delete from allowed_recipient
       where identity_id = ${identity.id} and address = ${address} and exists (select from fence) returning 1
     ) ${auditWriteWith(sql, write.note, "gone")}`,
-    { columns: sql`exists (select from gone) as gone` },
+    { columns: sql`exists (select from gone) as gone`, gate: "gone" },
   )
   if (!row.gone) return yield* new NotFound({ detail: "The Allowed Recipient does not exist." })
 })
@@ -63,7 +63,7 @@ const lift = Effect.fnUntraced(function* (write: Write, { address }: ForRecipien
       where ${which} and reason <> 'account_owner' returning 1
     ),
     either as (select from gone union all select from lifted) ${auditWriteWith(sql, write.note, "either")}`,
-    { columns: sql`exists (select from either) as lifted` },
+    { columns: sql`exists (select from either) as lifted`, gate: "either" },
   )
   if (!row.lifted) return yield* new NotFound({ detail: "The address is not suppressed." })
 })

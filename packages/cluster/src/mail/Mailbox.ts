@@ -111,6 +111,7 @@ const removeAll = (write: Write, { message_ids }: Removal) => {
       columns: sql`
         array(select id::text from gone) as removed,
         coalesce((select modseq from box), (select modseq from mailbox where identity_id = ${identity.id}::uuid), 0)::float8 as modseq`,
+      gate: "gone",
     },
   )
 }

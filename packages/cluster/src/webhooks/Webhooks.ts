@@ -221,7 +221,7 @@ const remove = Effect.fnUntraced(function* (
     ),
     remains as (insert into removed_webhook (id, removed_at) select id, ${at}::timestamptz from gone on conflict do nothing)
     ${auditWriteWith(sql, write.note, "gone")}`,
-    { columns: sql`exists (select from gone) as gone` },
+    { columns: sql`exists (select from gone) as gone`, gate: "gone" },
   )
   if (!row.gone) return yield* new NotFound({ detail: "The Webhook does not exist." })
 })
