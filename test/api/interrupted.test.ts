@@ -1,4 +1,5 @@
 /** Changes whose response was lost: a repeat with the same `Idempotency-Key` has the response of the first request, and no effect. */
+import { Effect } from "effect"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { call, makeIdentity, signUp } from "../harness/Client.ts"
 import { send } from "../harness/Mail.ts"
@@ -48,6 +49,14 @@ const secret = async () => {
   await made("PUT", "/api/vault/secrets/interrupted", { value: "1" })
   return "/api/vault/secrets/interrupted"
 }
+
+/** Leaves the state after a crash between the commit and the response. */
+const loseResponse = (key: string) =>
+  service.query(
+    (sql) => sql`
+      update idempotency_record set status = null, headers = null, body = null, started_at = now() - interval '1 minute'
+      where key = ${key}`,
+  )
 
 interface Case {
   readonly first: Request
@@ -149,12 +158,7 @@ describe("A change that was made, but whose response was lost, is answered once 
     expect(answer.status, JSON.stringify(answer.body)).toBeLessThan(300)
     if (later !== undefined) expect((await ask(later)).status).toBeLessThan(300)
     const before = await read()
-    // The state after a crash between the commit and the response.
-    await service.query(
-      (sql) => sql`
-        update idempotency_record set status = null, headers = null, body = null, started_at = now() - interval '1 minute'
-        where key = ${name}`,
-    )
+    await loseResponse(name)
     const again = await ask(request)
     expect([again.status, again.body?.detail]).toEqual([answer.status, undefined])
     expect(again.body?.recipients).toEqual(answer.body?.recipients)
@@ -166,5 +170,29 @@ describe("A change that was made, but whose response was lost, is answered once 
         where a.outcome = 'allowed' and left(a.id::text, 13) = left(r.command_id::text, 13)`,
     )
     expect(recorded).toEqual({ n: 1 })
+  })
+})
+
+describe("A creation of an Identity whose response was lost", () => {
+  it("is not refused because its Handle is taken while the Identity cannot be read", async () => {
+    const request = {
+      method: "POST",
+      path: "/api/identities",
+      body: { handle: "interrupted-too" },
+      headers: { "idempotency-key": "creation" },
+    }
+    const first = await ask(request)
+    expect(first.status).toBe(202)
+    await loseResponse("creation")
+    const [meanwhile] = await service.query((sql) =>
+      sql.withTransaction(
+        Effect.andThen(
+          sql`lock table tunnel_port in access exclusive mode`,
+          Effect.promise(async () => [await ask(request)]),
+        ),
+      ),
+    )
+    expect(meanwhile).toMatchObject({ status: 503, body: { agent_hint: "wait" } })
+    expect(await ask(request)).toMatchObject({ status: 202, body: { id: first.body.id } })
   })
 })

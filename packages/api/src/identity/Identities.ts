@@ -53,10 +53,11 @@ export const layer = RequestServices.group(
           Effect.map((wanted) => ({ ...wanted, made: null })),
           // A repeat finds the name taken by the first request.
           Effect.catchTag("handle_taken", (taken) =>
-            Effect.flatMap(Effect.option(identities.read(org.id, canonical(payload.handle))), (found) =>
-              found._tag === "Some" && found.value.id === identity_id
-                ? Effect.succeed({ made: found.value })
-                : Effect.fail(taken),
+            identities.read(org.id, canonical(payload.handle)).pipe(
+              Effect.catchTag("not_found", () => Effect.fail(taken)),
+              Effect.flatMap((found) =>
+                found.id === identity_id ? Effect.succeed({ made: found }) : Effect.fail(taken),
+              ),
             ),
           ),
         )
