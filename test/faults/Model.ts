@@ -3,7 +3,8 @@ import { setTimeout as sleep } from "node:timers/promises"
 import { makeIdentity, newHandle, signUp } from "../harness/Client.ts"
 import { deploy } from "../harness/Deployment.ts"
 import { type Row } from "../harness/Report.ts"
-import { randomBelow, ModelMismatch, Walker } from "./ModelWalker.ts"
+import { ModelMismatch, Walker } from "./ModelWalker.ts"
+import { randomBelow } from "./Random.ts"
 
 const walkers = 8
 const perCrash = 500

@@ -5,18 +5,7 @@
 import { setTimeout as sleep } from "node:timers/promises"
 import { isDeepStrictEqual } from "node:util"
 import { type ApiResponse, call } from "../harness/Client.ts"
-
-/** A seeded random generator (mulberry32). */
-export const randomBelow = (seed: number) => {
-  let state = seed >>> 0
-  return (below: number): number => {
-    state = (state + 0x6d2b79f5) >>> 0
-    let t = state
-    t = Math.imul(t ^ (t >>> 15), t | 1)
-    t ^= t + Math.imul(t ^ (t >>> 7), t | 61)
-    return Math.floor((((t ^ (t >>> 14)) >>> 0) / 4294967296) * below)
-  }
-}
+import { randomBelow } from "./Random.ts"
 
 interface Hook {
   description: string | null

@@ -4,6 +4,7 @@ import { clockSkew } from "./ClockSkew.ts"
 import { clockStep } from "./ClockStep.ts"
 import * as Cluster from "./Cluster.ts"
 import * as Connectors from "./Connectors.ts"
+import { cutStore } from "./cut-store/CutStore.ts"
 import { hostileBodies } from "./HostileBodies.ts"
 import { hostileImap } from "./HostileImap.ts"
 import { hostileMail } from "./HostileMail.ts"
@@ -36,6 +37,7 @@ export const rows: Readonly<Record<string, () => Promise<Row>>> = {
   drain: Cluster.drain,
   freeze: Cluster.freeze,
   cut: Cluster.cut,
+  "cut-store": cutStore,
   rolling,
   mixed,
   restore,
