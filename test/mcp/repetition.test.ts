@@ -193,7 +193,8 @@ layer(storesLayer)("Equal call", (it) => {
       const claim = records.claim(scope, "{}", minute)
       const first = yield* claim
       yield* records.release(scope)
-      expect(yield* claim).toEqual(first)
+      expect(first).toMatchObject({ interrupted: false })
+      expect(yield* claim).toEqual({ ...first, interrupted: true })
     }),
   )
 })

@@ -49,9 +49,13 @@ describe("Client document", () => {
     site.json("swap.json", (client_id) => ({ client_id, ...details }))
     const shown = await shownFor("swap.json")
     site.json("swap.json", (client_id) => ({ client_id, ...details, redirect_uris: ["https://evil.example/cb"] }))
-    await service.query((sql) => sql`update oauth_client set fresh_until = now() where id = ${site.url("swap.json")}`)
-    // A second view fetches the document again.
-    await shownFor("swap.json")
+    const id = site.url("swap.json")
+    // A further view fetches the document again. On a busy machine that may take too long, and the last copy is used.
+    for (let views = 0, redirects = ""; !redirects.includes("evil.example") && views < 5; views++) {
+      await service.query((sql) => sql`update oauth_client set fresh_until = '2000-01-01' where id = ${id}`)
+      await shownFor("swap.json")
+      redirects = JSON.stringify(await service.query((sql) => sql`select redirects from oauth_client where id = ${id}`))
+    }
     const answer = await ada.decide(shown, { decision: "allow", agents: "one", rights: "read" })
     expect([answer.text.includes("evil.example"), answer.text.includes("http-equiv")]).toEqual([false, false])
   })
