@@ -112,7 +112,7 @@ export const writing = (
       await sleep(Math.max(pauseMillis, 50))
     }
   })
-  // By default without a pause, so that a fault hits many requests between the read of the version and the write.
+  // The default is no pause, so that a fault hits many requests between the read of the version and the write.
   const counters = handles.slice(half).map(async (handle) => {
     const count = counter(token, handle, seen, counted)
     while (isRunning) if (!(await count(await nextBase())) || pauseMillis > 0) await sleep(Math.max(pauseMillis, 50))

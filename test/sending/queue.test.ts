@@ -150,7 +150,7 @@ describe("The outbox of an Identity", () => {
     }),
   )
 
-  it.effect("makes an interrupted attempt due at once, and keeps its permit while an attempt is in flight", () =>
+  it.effect("makes an interrupted attempt due immediately, and keeps its permit while an attempt is in flight", () =>
     Effect.gen(function* () {
       for (const isInFlight of [false, true]) {
         const { asked, started, leave } = yield* makeQueue

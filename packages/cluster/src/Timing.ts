@@ -20,7 +20,7 @@ export const Timing = {
   refreshAssignments: "200 millis",
   /** The interval of attempts to acquire a shard that its previous owner still holds. */
   shardAcquire: "20 millis",
-  /** The delay before a message is sent again whose shard is moving. */
+  /** How long a message waits before it is sent again while its shard moves to another process. */
   sendRetry: "20 millis",
   runnerHealthCheck: "1 second",
   /** How long the TLS handshake of a connection to a runner may take. */

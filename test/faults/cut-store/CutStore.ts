@@ -19,7 +19,7 @@ import { outgoing } from "./Outgoing.ts"
 import { RepeatingClient } from "./RepeatingClient.ts"
 import { settings } from "./Settings.ts"
 
-/** With several, a repeat meets another process than its first attempt, and the loss of a lock session moves actors. */
+/** A repeat meets another process than its first attempt, and actors move when a lock session is lost. */
 const processes = 3
 const callers = 12
 /** The share of writes to PostgreSQL at which a connection is cut: two of five requests are repeated. */

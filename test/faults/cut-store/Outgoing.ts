@@ -28,7 +28,7 @@ export const outgoing = (caller: Caller): Outgoing => {
     if (made !== undefined) drafts.set(made.body.id, subject)
   }
 
-  /** Runs an operation on a draft, or creates one if there is none. */
+  /** Runs an operation on a draft, or creates one if the Identity has no draft. */
   const onDraft = (operation: (path: string, subject: string, id: string) => Promise<unknown>) => async () => {
     const id = caller.pick(drafts.keys())
     return id === undefined ? draft() : operation(`${own}/drafts/${id}`, drafts.get(id)!, id)

@@ -39,7 +39,10 @@ const Hinted = Schema.fromJsonString(Schema.Struct({ agent_hint: Schema.String }
 const textOf = (response: HttpServerResponse.HttpServerResponse): string =>
   response.body._tag === "Uint8Array" ? new TextDecoder().decode(response.body.body) : ""
 
-/** The precondition held when the change was made, which may have ended it. The body cannot be read from the client again. */
+/**
+ * Returns the request without `If-Match`: the condition held when the change was made, and the change itself may have altered the
+ * resource. The body is passed on, because it can be read from the client only once.
+ */
 const withoutPrecondition = (request: HttpServerRequest.HttpServerRequest) =>
   Object.defineProperty(request.modify({ headers: Headers.remove(request.headers, "if-match") }), "text", {
     value: request.text,

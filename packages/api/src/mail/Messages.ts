@@ -112,9 +112,9 @@ export const layer = RequestServices.group(
         yield* untagged(headers["if-match"])
         const subject = yield* Subject
         const { ids = [], threads = [], ...change } = payload
-        // If the change was made before, its messages have no flag left to change.
-        const due = (yield* RequestContext).resumed ? {} : change
-        const message_ids = yield* messages.idsOf(subject.id, { ids, threads }, due, limits.messages)
+        // Messages that the change would not alter are left out, unless an interrupted attempt has altered them.
+        const pending = (yield* RequestContext).resumed ? {} : change
+        const message_ids = yield* messages.idsOf(subject.id, { ids, threads }, pending, limits.messages)
         if (message_ids.length === 0) return { changed: [], more: false }
         yield* unlessMade(
           askIdentity(subject, (actor, by) => actor.ChangeFlags({ org_id: subject.orgId, message_ids, change }, by)),
