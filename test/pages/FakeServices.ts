@@ -2,6 +2,7 @@
 import * as Leave from "@svc/api/console/Leave"
 import * as MailBody from "@svc/api/console/MailBody"
 import * as Authorize from "@svc/api/oauth/Authorize"
+import * as ConnectorPage from "@svc/api/pages/ConnectorPage"
 import * as DevicePage from "@svc/api/pages/DevicePage"
 import * as MagicLinkPage from "@svc/api/pages/MagicLinkPage"
 import * as ProfilePage from "@svc/api/pages/ProfilePage"
@@ -10,6 +11,8 @@ import { Accounts } from "@svc/cluster/account/Accounts"
 import { CredentialLookup } from "@svc/cluster/account/CredentialLookup"
 import { Devices } from "@svc/cluster/account/Devices"
 import { Audit } from "@svc/cluster/audit/Audit"
+import { ConnectorQueries } from "@svc/cluster/connectors/ConnectorQueries"
+import { Connectors } from "@svc/cluster/connectors/Connectors"
 import { CardQueries } from "@svc/cluster/card/CardQueries"
 import { OrgLimits } from "@svc/cluster/limits/OrgLimits"
 import { PublicLimits } from "@svc/cluster/limits/PublicLimits"
@@ -79,6 +82,8 @@ const services = Layer.mergeAll(
     approve: () => outcome("approve"),
     deny: () => outcome("deny"),
   } as never),
+  Layer.succeed(ConnectorQueries, { authorization: () => outcome("authorization") } as never),
+  Layer.succeed(Connectors, {} as never),
   Layer.succeed(CardQueries, { profile: () => outcome("profile") } as never),
   Layer.succeed(MessageQueries, { read: () => outcome("read") } as never),
   Layer.succeed(AttachmentReader, {} as never),
@@ -94,6 +99,7 @@ const services = Layer.mergeAll(
 const pages = Layer.mergeAll(
   SignInPage.layer,
   ...MagicLinkPage.layers,
+  ConnectorPage.layer,
   DevicePage.layer,
   ProfilePage.layer,
   MailBody.layer,

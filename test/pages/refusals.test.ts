@@ -129,6 +129,33 @@ describe("The page of a device login", () => {
   })
 })
 
+describe("A page of the account holder", () => {
+  const app = "/auth/authorize?client_id=https%3A%2F%2Fapp.example%2Fid&response_type=code"
+  const connection = "/auth/connectors/callback?code=c&state=s"
+  const form = { user_code: "BBBB-CCCC", decision: "deny", query: "code=c&state=s" }
+
+  it.each([
+    ["/auth/device", undefined],
+    ["/auth/device", form],
+    [app, undefined],
+    [app, form],
+    [connection, undefined],
+    ["/auth/connectors/callback", form],
+  ])("does not ask %s to sign in again while the session cannot be looked up (form: %j)", async (path, sent) => {
+    const { status, html } = await fetched(path, { caller: unavailable }, sent === undefined ? {} : { form: sent })
+    expect([status, calls.filter((name) => name !== "limit")]).toEqual([503, []])
+    expect(html).toContain("Temporarily unavailable")
+    expect(html).not.toContain('name="email"')
+  })
+
+  it("does not call an authorization at a platform invalid while it cannot be read", async () => {
+    const lost = await fetched(connection, { authorization: unavailable })
+    expect([lost.status, lost.html.includes("Temporarily unavailable")]).toEqual([503, true])
+    const unknown = await fetched(connection, { authorization: refusal(Problem.ConnectorStateInvalid) })
+    expect([unknown.status, unknown.html.includes("no longer valid")]).toEqual([400, true])
+  })
+})
+
 describe("The profile", () => {
   it.each<readonly [Readonly<Record<string, Outcome>>, number, string, string]>([
     [{ limit: limited }, 429, "Too many requests", "rate_limited"],

@@ -18,7 +18,7 @@ import * as AuthorizationReturn from "../connectors/AuthorizationReturn.ts"
 import { RequestContext } from "../RequestContext.ts"
 import { escape, page } from "./Page.ts"
 import { fromOurPages, signedIn } from "./SessionCookie.ts"
-import { language, languageFor } from "./PageLanguage.ts"
+import { language, languageFor, orLater } from "./PageLanguage.ts"
 import { texts } from "../Texts.ts"
 
 const words = texts({
@@ -158,19 +158,20 @@ export const layer = HttpRouter.use((router) =>
             `${paragraph(say.hand)}<pre>${escape(address)}</pre><p>${escape(say.orSignIn)} <a href="/auth/sign-in" target="_blank" rel="noopener">${escape(say.signIn)}</a></p>`,
           )
         }
-        const authorization = yield* Effect.option(
+        const authorization = yield* Effect.catch(
           connectors.authorization(caller.org.id, null, query.get("state") ?? ""),
+          (problem) => (problem._tag === "unavailable" ? Effect.fail(problem) : Effect.undefined),
         )
-        if (authorization._tag === "None") return result(lang, say.invalid, paragraph(say.again) + back(say), 400)
+        if (authorization === undefined) return result(lang, say.invalid, paragraph(say.again) + back(say), 400)
         return result(
           lang,
           say.connect,
-          `<dl><dt>${escape(say.platform)}</dt><dd>${escape(authorization.value.platform)}</dd><dt>${escape(say.identity)}</dt><dd>@${escape(authorization.value.handle)}</dd></dl>
+          `<dl><dt>${escape(say.platform)}</dt><dd>${escape(authorization.platform)}</dd><dt>${escape(say.identity)}</dt><dd>@${escape(authorization.handle)}</dd></dl>
 <form method="post" action="${path}"><input type="hidden" name="query" value="${escape(query.toString())}">
 <p><label><input type="checkbox" name="apply_disclosure" value="yes" checked> ${escape(say.disclose)}</label></p>
 <button>${escape(say.button)}</button></form>`,
         )
-      }),
+      }).pipe(orLater),
     )
 
     yield* router.add(
@@ -217,6 +218,7 @@ export const layer = HttpRouter.use((router) =>
           ),
         )
       }).pipe(
+        orLater,
         Effect.catchCause(() =>
           Effect.map(language, (lang) => result(lang, words[lang].failed, paragraph(words[lang].again), 400)),
         ),

@@ -11,10 +11,10 @@ import { Clock, Effect, Schema } from "effect"
 import { HttpRouter, HttpServerRequest } from "effect/http"
 import { pageOperation } from "../audit/AuditedOperations.ts"
 import { RequestContext, RequestId } from "../RequestContext.ts"
-import { escape, page } from "./Page.ts"
+import { escape, laterPage, page } from "./Page.ts"
 import { fromOurPages, signedIn } from "./SessionCookie.ts"
 import { readCode, signInForm } from "./SignInPage.ts"
-import { languageFor } from "./PageLanguage.ts"
+import { languageFor, orLater } from "./PageLanguage.ts"
 import { texts } from "../Texts.ts"
 
 const words = texts({
@@ -78,11 +78,6 @@ const words = texts({
       "Aucune autorisation choisie",
       "Revenez en arrière et choisissez au moins une autorisation, ou refusez l’appareil.",
     ],
-  ],
-  later: [
-    ["Temporarily unavailable", "Try again in a moment."],
-    ["Vorübergehend nicht verfügbar", "Versuche es gleich noch einmal."],
-    ["Temporairement indisponible", "Réessayez dans un instant."],
   ],
   settled: {
     approved: ["This login was approved", "Diese Anmeldung wurde bestätigt", "Cette connexion a été approuvée"],
@@ -179,12 +174,9 @@ export const layer = HttpRouter.use((router) =>
               ? framed(lang, decisionForm(device, caller.org.email, say))
               : notice(lang, [say.settled[device.status], say.anew]),
           ),
-          Effect.catchTags({
-            not_found: () => Effect.succeed(unknown(lang)),
-            unavailable: () => Effect.succeed(notice(lang, say.later, 503)),
-          }),
+          Effect.catchTag("not_found", () => Effect.succeed(unknown(lang))),
         )
-      }),
+      }).pipe(orLater),
     )
 
     const decide = Effect.fnUntraced(function* (caller: CallerInfo | undefined, lang: Language) {
@@ -223,12 +215,12 @@ export const layer = HttpRouter.use((router) =>
             scope_exceeds: (problem) => Effect.succeed(refused(lang, problem)),
             key_quota_exhausted: (problem) => Effect.succeed(refused(lang, problem)),
             device_authorization_settled: (problem) => Effect.succeed(refused(lang, problem)),
-            audit_unavailable: () => Effect.succeed(notice(lang, words[lang].later, 503)),
-            unavailable: () => Effect.succeed(notice(lang, words[lang].later, 503)),
+            audit_unavailable: () => Effect.succeed(laterPage(lang)),
+            unavailable: () => Effect.succeed(laterPage(lang)),
           }),
           Effect.catchCause(() => Effect.succeed(framed(lang, codeForm(words[lang]), 400))),
         )
-      }),
+      }).pipe(orLater),
     )
   }),
 )

@@ -14,7 +14,7 @@ import { OAuthRequests } from "@svc/cluster/oauth/OAuthRequests"
 import { authorizePath as authorize, browserOf } from "./BrowserCookie.ts"
 import { fromOurPages } from "./SessionCookie.ts"
 import { readCode } from "./SignInPage.ts"
-import { language } from "./PageLanguage.ts"
+import { language, orLater } from "./PageLanguage.ts"
 import { texts } from "../Texts.ts"
 
 const path = "/auth/magic-link"
@@ -52,11 +52,6 @@ const words = texts({
     "This is not the browser in which you started. Return to your app and connect it there.",
     "Dies ist nicht der Browser, in dem du begonnen hast. Geh zurück zu deiner App und verbinde sie dort.",
     "Ce n’est pas le navigateur dans lequel vous avez commencé. Retournez à votre application et connectez-la là-bas.",
-  ],
-  later: [
-    ["Temporarily unavailable", "Try again in a moment."],
-    ["Vorübergehend nicht verfügbar", "Versuche es gleich noch einmal."],
-    ["Temporairement indisponible", "Réessayez dans un instant."],
   ],
 })
 
@@ -128,7 +123,7 @@ const consume = HttpRouter.use((router) =>
         const response = HttpServerResponse.redirect(to, { status: 303, headers: { "cache-control": "no-store" } })
         return remember(book, session_token)(response)
       }).pipe(
-        Effect.catchTag("unavailable", () => Effect.map(language, (lang) => notice(lang, words[lang].later, 503))),
+        orLater,
         Effect.catchCause(() => unusable),
       ),
     )

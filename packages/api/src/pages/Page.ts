@@ -27,6 +27,12 @@ const header = ([skip, documentation, signIn]: (typeof words)[Language]) =>
 
 const icons = `<link rel="icon" href="/favicon.ico" sizes="32x32"><link rel="icon" href="/icon.svg" type="image/svg+xml"><link rel="apple-touch-icon" href="/apple-touch-icon.png">`
 
+const later: { readonly [L in Language]: readonly [title: string, text: string] } = {
+  en: ["Temporarily unavailable", "Try again in a moment."],
+  de: ["Vorübergehend nicht verfügbar", "Versuche es gleich noch einmal."],
+  fr: ["Temporairement indisponible", "Réessayez dans un instant."],
+}
+
 interface PageOptions {
   readonly title: string
   /** HTML. External values must have passed {@link escape}. */
@@ -68,4 +74,10 @@ export const page = (options: PageOptions) => {
       },
     },
   )
+}
+
+/** The page in place of one whose data cannot be read at the moment. */
+export const laterPage = (lang: Language) => {
+  const [title, text] = later[lang]
+  return page({ title, status: 503, lang, body: `<h1>${title}</h1><p>${text}</p>` })
 }

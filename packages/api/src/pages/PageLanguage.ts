@@ -4,6 +4,7 @@ import type { CallerInfo } from "@svc/domain/account/Authorization"
 import { Effect } from "effect"
 import { HttpServerRequest } from "effect/http"
 import { spoken } from "../account/MagicLinks.ts"
+import { laterPage } from "./Page.ts"
 
 /** The cookie of a chosen language. */
 export const languageCookie = "svc_language"
@@ -19,3 +20,6 @@ export const language = Effect.map(HttpServerRequest.HttpServerRequest, language
 /** Returns the language of the signed-in account, or the negotiated one. */
 export const languageFor = (caller: CallerInfo | undefined) =>
   caller === undefined ? language : Effect.succeed(caller.org.language)
+
+/** Catches `unavailable`, and asks the reader to try again in a moment. */
+export const orLater = Effect.catchTag("unavailable", () => Effect.map(language, laterPage))

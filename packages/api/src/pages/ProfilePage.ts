@@ -12,7 +12,7 @@ import { HttpRouter, HttpServerResponse } from "effect/http"
 import { limited } from "../limits/PublicLimit.ts"
 import { render } from "../problems/Render.ts"
 import { RequestId } from "../RequestContext.ts"
-import { escape, page } from "./Page.ts"
+import { escape, laterPage, page } from "./Page.ts"
 import { language } from "./PageLanguage.ts"
 import { texts } from "../Texts.ts"
 
@@ -64,11 +64,6 @@ const words = texts({
     ["Too many requests", "Wait a minute, then try again."],
     ["Zu viele Anfragen", "Warte eine Minute und versuche es dann noch einmal."],
     ["Trop de requêtes", "Attendez une minute, puis réessayez."],
-  ],
-  later: [
-    ["Temporarily unavailable", "Try again in a moment."],
-    ["Vorübergehend nicht verfügbar", "Versuche es gleich noch einmal."],
-    ["Temporairement indisponible", "Réessayez dans un instant."],
   ],
 })
 
@@ -162,7 +157,7 @@ export const layer = HttpRouter.use((router) =>
           Effect.catchTags({
             not_found: () => Effect.succeed(notice(lang, words[lang].unknown, 404)),
             rate_limited: () => Effect.succeed(notice(lang, words[lang].tooMany, 429)),
-            unavailable: () => Effect.succeed(notice(lang, words[lang].later, 503)),
+            unavailable: () => Effect.succeed(laterPage(lang)),
           }),
         ),
       ),

@@ -7,14 +7,16 @@ import { Effect, Redacted } from "effect"
 import { HttpServerRequest } from "effect/http"
 import { tokenOf } from "../account/ConsoleSession.ts"
 
-/** Returns the signed-in account holder, or undefined. */
+/** Returns the signed-in account holder, or undefined. Fails with `unavailable` if the session cannot be looked up. */
 export const signedIn = Effect.gen(function* () {
   const credentials = yield* CredentialLookup
   const request = yield* HttpServerRequest.HttpServerRequest
   const token = tokenOf(yield* Addresses, request)
   if (token === undefined) return undefined
-  const caller = yield* Effect.option(credentials.resolve(Redacted.make(token)))
-  return caller._tag === "Some" && caller.value.kind === "session" ? caller.value : undefined
+  const caller = yield* Effect.catch(credentials.resolve(Redacted.make(token)), (problem) =>
+    problem._tag === "unavailable" ? Effect.fail(problem) : Effect.undefined,
+  )
+  return caller?.kind === "session" ? caller : undefined
 })
 
 /**
