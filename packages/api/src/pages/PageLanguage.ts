@@ -1,6 +1,7 @@
 /** The language of a page: chosen at `/`, or negotiated by `Accept-Language`. */
 import { type Language, languages } from "@svc/domain/account/Account"
 import type { CallerInfo } from "@svc/domain/account/Authorization"
+import { Unavailable } from "@svc/domain/problems/Problem"
 import { Effect } from "effect"
 import { HttpServerRequest } from "effect/http"
 import { spoken } from "../account/MagicLinks.ts"
@@ -22,4 +23,9 @@ export const languageFor = (caller: CallerInfo | undefined) =>
   caller === undefined ? language : Effect.succeed(caller.org.language)
 
 /** Catches `unavailable`, and asks the reader to try again in a moment. */
-export const orLater = Effect.catchTag("unavailable", () => Effect.map(language, laterPage))
+export const orLater = <A, E, R>(answer: Effect.Effect<A, E | Unavailable, R>) =>
+  Effect.catchIf(
+    answer,
+    (problem): problem is Unavailable => problem instanceof Unavailable,
+    () => Effect.map(language, laterPage),
+  )
