@@ -27,7 +27,7 @@ const config = (port: number) =>
   Layer.succeed(ShardingConfig.ShardingConfig, {
     ...ShardingConfig.defaults,
     runnerAddress: Option.some(addressOf(port)),
-    shardsPerGroup: 4,
+    shardsPerGroup: 99,
     shardLockExpiration: "1 hour",
     shardLockRefreshInterval: Timing.shardLockRefresh,
     refreshAssignmentsInterval: Timing.refreshAssignments,
@@ -37,22 +37,27 @@ const config = (port: number) =>
 
 /**
  * Starts the storage of one process with its own connections, and returns it with an effect that ends it. It reserves a connection of the
- * pool of `Writes`, which never answers the statement `silent`.
+ * pool of `Writes`, which never answers statements that contain `silent`; after it has failed, the next one does.
  */
 const process = Effect.fnUntraced(function* (port: number, silent?: string) {
   let reserved: SqlConnection.Connection | undefined
-  const executeRaw =
-    (connection: SqlConnection.Connection): SqlConnection.Connection["executeRaw"] =>
-    (statement, parameters) =>
-      statement === silent ? Effect.never : connection.executeRaw(statement, parameters)
+  let statements = 0
   const pool = Layer.effect(
     ClusterSql,
     Effect.map(Effect.service(Writes), (sql) => {
       const reserve = Effect.map(sql.reserve, (connection) => {
+        const isFirst = reserved === undefined
         reserved = connection
-        return silent === undefined
-          ? connection
-          : Object.assign(Object.create(connection) as SqlConnection.Connection, { executeRaw: executeRaw(connection) })
+        const answered = <A, E>(statement: string, answer: Effect.Effect<A, E>) =>
+          isFirst && silent !== undefined && statement.includes(silent) ? Effect.never : answer
+        return Object.assign(Object.create(connection) as SqlConnection.Connection, {
+          executeRaw: (...given: Parameters<typeof connection.executeRaw>) =>
+            answered(given[0], connection.executeRaw(...given)),
+          executeValues: (...given: Parameters<typeof connection.executeValues>) => {
+            statements++
+            return answered(given[0], connection.executeValues(...given))
+          },
+        })
       })
       return new Proxy(sql, { get: (client, key) => (key === "reserve" ? reserve : Reflect.get(client, key)) })
     }),
@@ -73,6 +78,7 @@ const process = Effect.fnUntraced(function* (port: number, silent?: string) {
     storage,
     connections: Context.get(services, Membership.RunnerConnections),
     address: runner.address,
+    statements: () => statements,
     session: (statement: string) => reserved!.executeValues(statement, []),
     join: storage.register(runner, true),
     ports: Effect.map(storage.getRunners, (runners) => runners.map(([{ address }]) => address.port).sort()),
@@ -172,6 +178,46 @@ layer(Layer.merge(databaseLayer, quietFeed), { timeout: "60 seconds" })("Members
       expect(yield* one.ports).toEqual([10])
       expect(warnings.length).toBe(1)
       yield* one.end
+    }),
+  )
+
+  it.effect(
+    "releases shards that move together in few statements, even if the session holds a lock several times",
+    () =>
+      Effect.gen(function* () {
+        const [one, other] = [yield* process(10), yield* process(11)]
+        yield* Effect.all([one.join, other.join])
+        const [runner] = yield* (yield* Writes)<{ id: number }>`
+          select machine_id::int as id from cluster_runners where address = '127.0.0.1:10'`
+        // The lock of the runner differs from that of a shard of the same number.
+        const [kept, ...moving] = [99, 98, 97, runner!.id].map((n) => ShardId.make("default", n))
+        const acquired = (of: typeof one) => of.storage.acquire(of.address, moving)
+        expect([yield* acquired(one), yield* acquired(other)]).toEqual([moving, []])
+        yield* one.storage.acquire(one.address, [kept!])
+        yield* one.session(`select pg_advisory_lock(classid::int8::bit(32)::int4, objid::int4) from pg_locks
+        where locktype = 'advisory' and pid = pg_backend_pid() and objid = 1000098`)
+        const before = one.statements()
+        yield* Effect.forEach(moving, (shard) => one.storage.release(one.address, shard), { concurrency: "unbounded" })
+        // One for all shards, one for the lock that was taken twice, and one that finds no further lock.
+        expect(one.statements() - before).toBe(3)
+        expect(yield* acquired(other)).toEqual(moving)
+        expect(yield* one.storage.refresh(one.address, [kept!])).toEqual([kept])
+        expect(yield* one.ports).toEqual([10, 11])
+        yield* Effect.all([one.end, other.end])
+      }),
+  )
+
+  it.effect("releases a shard even if the common statement hangs", () =>
+    Effect.gen(function* () {
+      const [one, other] = [yield* process(12, "pg_advisory_unlock(classid"), yield* process(13)]
+      yield* Effect.all([one.join, other.join])
+      const shard = ShardId.make("default", 1)
+      yield* one.storage.acquire(one.address, [shard])
+      const released = yield* Effect.forkChild(one.storage.release(one.address, shard), { startImmediately: true })
+      // The library releases it then.
+      yield* awaitFiber(released, "100 millis")
+      expect(yield* other.storage.acquire(other.address, [shard])).toEqual([shard])
+      yield* Effect.all([one.end, other.end])
     }),
   )
 

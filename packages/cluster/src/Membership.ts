@@ -19,10 +19,12 @@
  *   start of the last successful confirmation.
  * - The limit of the library for such a confirmation does not count time in which this process was stalled, because it
  *   would otherwise end a confirmation whose result had already arrived.
+ * - Shards that move at the same time are released in one statement. The library takes two statements for each, one shard
+ *   after the other, while callers wait for the last one.
  *
  * Fencing does not depend on any of this: an actor writes only under its own epoch (`actor/Ownership.ts`).
  *
- * The library has no option for the sleeps that the second, the fourth and the last point replace. {@link clock} recognizes
+ * The library has no option for the sleeps that three of these points replace. {@link clock} recognizes
  * these sleeps by the log annotation of their loop, if it has one, and by their duration; `test/cluster/membership.test.ts`
  * fails if the library changes either. No other duration in these loops may be equal.
  */
@@ -38,6 +40,7 @@ import {
 } from "effect/cluster"
 import { SqlClient, type SqlConnection } from "effect/sql"
 import { ChangeFeed } from "./feed/ChangeFeed.ts"
+import * as Batcher from "./store/Batcher.ts"
 import { ClusterSql } from "./store/Database.ts"
 import { Timing } from "./Timing.ts"
 
@@ -147,6 +150,20 @@ const makeStorage = Effect.gen(function* () {
     )
   }).pipe(ClusterError.PersistenceError.refail)
 
+  /**
+   * Releases shards of this runner. The second key of a shard's lock ends with the number of the shard. The session may have
+   * taken a lock several times, and its only other lock, {@link runnerLock}, is shared.
+   */
+  const unlock = Effect.fnUntraced(function* (shards: ReadonlyArray<ShardId.ShardId>) {
+    const statement = `
+      select pg_advisory_unlock(classid::int8::bit(32)::int4, objid::int4) from pg_locks
+      where locktype = 'advisory' and objsubid = 2 and pid = pg_backend_pid()
+        and mode = 'ExclusiveLock' and objid::int8 % 1000000 in (${shards.map(({ id }) => id).join()})`
+    while (session !== undefined && (yield* session.executeValues(statement, [])).length > 0);
+    return shards
+  })
+  const unlocked = yield* Batcher.make(unlock, { atOnce: 1, most: config.shardsPerGroup })
+
   type Confirmation = Fiber.Fiber<Array<ShardId.ShardId>, ClusterError.PersistenceError>
   let running: { readonly shards: ReadonlySet<string>; readonly fiber: Confirmation } | undefined
   /** When the last statement started that found or took locks of shards, in milliseconds. */
@@ -216,6 +233,9 @@ const makeStorage = Effect.gen(function* () {
       const held = [...shards]
       return held.length > 0 ? confirm(address, held) : Effect.tap(library.refresh(address, held), () => keepAlive)
     },
+    // The library replaces a session that fails or is silent.
+    release: (address, shard) =>
+      Effect.catch(Effect.timeout(unlocked(shard), Timing.shardLockRefresh), () => library.release(address, shard)),
     // The library releases every lock of the session.
     releaseAll: (address) => Effect.andThen(library.releaseAll(address), ClusterError.PersistenceError.refail(hold)),
   })
