@@ -27,7 +27,7 @@ const world = Layer.mergeAll(Grants.layer, OAuthRequests.layer, Vault.layer, Car
   Layer.provideMerge(actors()),
 )
 
-const always = { ifVersion: null, ifAbsent: false, ifPresent: false }
+const always = { ifTag: null, ifAbsent: false, ifPresent: false }
 const redirect = "http://localhost:4711/callback"
 const client = { id: "oc_test", name: "App", redirects: [redirect], describedBy: null, idTokenAlgorithm: null }
 const consented = { client, redirect, challenge: "c".repeat(43), resource: "http://localhost:8080/mcp" }

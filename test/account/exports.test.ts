@@ -64,7 +64,7 @@ layer(actors())("an export", (it) => {
     Effect.gen(function* () {
       const org = yield* makeOrg
       const [ada, bob] = [yield* filled(org, "ada"), yield* filled(org, "bob")]
-      const anyway = { ifVersion: null, ifAbsent: false, ifPresent: false }
+      const anyway = { ifTag: null, ifAbsent: false, ifPresent: false }
       yield* (yield* Vault).put({ org, identity: null }, "token", { value: "s3cret" }, anyway)
       const id = yield* exported(org)
       const files = yield* archive(org, null, id, true)
@@ -145,7 +145,7 @@ layer(actors())("an export", (it) => {
     Effect.gen(function* () {
       const org = yield* makeOrg
       const { id, handle } = yield* filled(org, "edith")
-      const anyway = { ifVersion: null, ifAbsent: false, ifPresent: false }
+      const anyway = { ifTag: null, ifAbsent: false, ifPresent: false }
       for (const identity of [null, id as IdentityId])
         yield* (yield* Vault).put({ org, identity }, "token", { value: "v" }, anyway)
       const sql = yield* Writes

@@ -208,7 +208,7 @@ layer(world, { timeout: "60 seconds" })("A write of the store", (it) => {
           { org, identity: identity as IdentityId | null },
           name,
           { value: "x" },
-          { ifVersion: null, ifAbsent: false, ifPresent: false },
+          { ifTag: null, ifAbsent: false, ifPresent: false },
         )
       const more = (count: number, stem: string) => sql`
         insert into vault_secret

@@ -67,7 +67,7 @@ layer(world, { timeout: "60 seconds" })("the audit log", (it) => {
       const vault = yield* Vault
       const audit = yield* Audit
       const own = { org, identity: null }
-      yield* vault.put(own, "token", { value: "hunter2" }, { ifVersion: null, ifAbsent: false, ifPresent: false })
+      yield* vault.put(own, "token", { value: "hunter2" }, { ifTag: null, ifAbsent: false, ifPresent: false })
       const note = yield* audit.note(act(org, { class: "secret", action: "vault.value" }))
       const refused = yield* interruptAtLock(vault.value(own, "token", undefined, AuditWrite.toNote(note)), "audit")
       expect(refused).toMatchObject({ failure: { code: "audit_unavailable", status: 503 } })
@@ -76,7 +76,7 @@ layer(world, { timeout: "60 seconds" })("the audit log", (it) => {
       const before = (yield* recorded(org)).length
       const repeated = yield* audit.note(act(org, { class: "secret", action: "vault.value", requestId: "req_again" }))
       const shown = yield* vault.value(own, "token", undefined, AuditWrite.toNote(repeated))
-      expect(shown.value).toBe("hunter2")
+      expect(shown.secret.value).toBe("hunter2")
       expect(yield* recorded(org)).toHaveLength(before + 1)
       const missing = yield* Effect.flip(
         vault.value(own, "nothing", undefined, AuditWrite.toNote(yield* audit.note(act(org)))),

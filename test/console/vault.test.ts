@@ -31,6 +31,7 @@ const secret = (name: string, version: number) => ({
   description: name === "two" ? "Reads orders" : null,
   size: 12,
   version,
+  created_at: "2026-11-20T08:00:00Z",
   updated_at: "2026-11-20T08:00:00Z",
 })
 const list = { secrets: [secret("one", 1), secret("two", 7)], next_cursor: null }
@@ -119,7 +120,7 @@ it("A change replaces only the version that a person saw, keeps the description,
   expect([first.method, first.url, first.headers["if-match"], first.body]).toEqual([
     "PUT",
     "/api/vault/secrets/two?identity=ada",
-    '"v7"',
+    `"v7.${Date.parse("2026-11-20T08:00:00Z")}"`,
     { value: "eight", description: "Reads orders" },
   ])
   await eventually(() => expect(top.all({ "data-tone": "bad" }).length).toBe(1))

@@ -21,7 +21,7 @@ import { databaseLayer } from "../harness/Database.ts"
 const [former, present] = [Buffer.alloc(32, 1).toString("base64"), Buffer.alloc(32, 2).toString("base64")]
 const keys = (text: string) => Layer.fresh(Layer.unwrap(Effect.map(parseMasterKeys(text), Sealing.layer)))
 const withKeys = (text: string) => Effect.provide(keys(text))
-const unconditional = { ifVersion: null, ifAbsent: false, ifPresent: false } as const
+const unconditional = { ifTag: null, ifAbsent: false, ifPresent: false } as const
 
 layer(databaseLayer)("changing the master key", (it) => {
   it.effect("takes one start with both keys; then the service runs without the old key", () =>

@@ -6,6 +6,7 @@ import { Vault } from "@svc/cluster/vault/Vault"
 import type { WriteCondition } from "@svc/cluster/vault/SecretWrites"
 import type { Namespace } from "@svc/cluster/vault/SecretRows"
 import type { IdentityId } from "@svc/domain/IdentityRef"
+import { bareTag } from "@svc/domain/vault/SecretTag"
 import { maxValueBytes, versionsKept } from "@svc/domain/vault/Vault"
 import { expect, layer } from "@effect/vitest"
 import { Context, Effect, Exit, Layer } from "effect"
@@ -16,7 +17,7 @@ import { afterwards } from "../harness/Afterwards.ts"
 import { newHandle } from "../harness/Client.ts"
 import { interruptAtLock } from "../harness/InterruptedStatement.ts"
 
-const always: WriteCondition = { ifVersion: null, ifAbsent: false, ifPresent: false }
+const always: WriteCondition = { ifTag: null, ifAbsent: false, ifPresent: false }
 const all = { concurrency: "unbounded" } as const
 const range = (count: number) => Array.from({ length: count }, (_, n) => n)
 /** The Vault as another process has it. */
@@ -143,13 +144,16 @@ layer(Layer.provideMerge(Vault.layer, actors()))("secrets", (it) => {
         expect(yield* read("a".repeat(128))).toBe("x")
         const { entries } = yield* vault.versions(own, "many", { limit: 100 })
         expect(entries.map(({ version }) => version)).toEqual(range(versionsKept).map((n) => last - n))
+        const many = (yield* vault.list(own, { limit: 100 })).entries.find(({ name }) => name === "many")!.created_at
         expect(yield* Effect.flip(vault.restore(own, "many", 2, null))).toMatchObject({ code: "not_found" })
-        expect(yield* Effect.flip(vault.restore(own, "many", 3, [1]))).toMatchObject({ code: "precondition_failed" })
+        expect(yield* Effect.flip(vault.restore(own, "many", 3, [bareTag(1, many)]))).toMatchObject({
+          code: "precondition_failed",
+        })
         yield* TestClock.adjust("1 minute")
-        expect((yield* vault.restore(own, "many", 3, [last])).version).toBe(last + 1)
+        expect((yield* vault.restore(own, "many", 3, [bareTag(last, many)])).version).toBe(last + 1)
         expect(yield* read("many")).toBe("value 3")
         const note = AuditWrite.toNote(yield* AuditWrite.make(noKey, act(org)))
-        expect(yield* vault.value(own, "many", 4, note)).toEqual({
+        expect((yield* vault.value(own, "many", 4, note)).secret).toEqual({
           name: "many",
           value: "value 4",
           version: 4,
@@ -159,21 +163,20 @@ layer(Layer.provideMerge(Vault.layer, actors()))("secrets", (it) => {
         const elsewhere = vault.versions(own, "big", { limit: 1, cursor: next_cursor! })
         expect(yield* Effect.flip(elsewhere)).toMatchObject({ code: "invalid_cursor" })
         const described: Array<string | null> = []
-        for (const description of ["first", undefined, null, undefined])
-          described.push(
-            (yield* vault.put(
-              own,
-              "named",
-              { value: "x", ...(description === undefined ? {} : { description }) },
-              always,
-            )).secret.description,
-          )
+        let named: Date | undefined
+        for (const description of ["first", undefined, null, undefined]) {
+          const value = { value: "x", ...(description === undefined ? {} : { description }) }
+          const { secret } = yield* vault.put(own, "named", value, always)
+          described.push(secret.description)
+          named = secret.created_at
+        }
         expect(described).toEqual(["first", "first", null, null])
-        expect(yield* Effect.flip(vault.remove(own, "named", [3]))).toMatchObject({ code: "precondition_failed" })
-        yield* vault.remove(own, "named", [4])
-        expect(yield* Effect.flip(vault.remove(own, "named", [4]))).toMatchObject({ code: "precondition_failed" })
+        const tag = (version: number) => [bareTag(version, named!)]
+        expect(yield* Effect.flip(vault.remove(own, "named", tag(3)))).toMatchObject({ code: "precondition_failed" })
+        yield* vault.remove(own, "named", tag(4))
+        expect(yield* Effect.flip(vault.remove(own, "named", tag(4)))).toMatchObject({ code: "precondition_failed" })
         expect(yield* Effect.flip(vault.remove(own, "named", null))).toMatchObject({ code: "not_found" })
-        const guarded = put("named", "x", { ifVersion: [4], ifAbsent: false, ifPresent: true })
+        const guarded = put("named", "x", { ifTag: tag(4), ifAbsent: false, ifPresent: true })
         expect(yield* Effect.flip(guarded)).toMatchObject({
           code: "precondition_failed",
           detail: "The secret does not exist.",
@@ -232,7 +235,7 @@ layer(Layer.provideMerge(Vault.layer, actors()))("secrets", (it) => {
       const broken = vault.put(own, "broken", { value: "x", description: "\u0000" }, always)
       const [refused, absent, bad, ...good] = yield* Effect.forEach(
         [
-          put("kept", "second", { ifVersion: [7], ifAbsent: false, ifPresent: true }, note),
+          put("kept", "second", { ifTag: ["v7.0"], ifAbsent: false, ifPresent: true }, note),
           put("kept", "third", { ...always, ifAbsent: true }, note),
           broken,
           ...range(10).map((n) => put(`good.${n}`, "fine")),
@@ -324,12 +327,12 @@ layer(Layer.provideMerge(Vault.layer, actors()))("secrets", (it) => {
   it.effect("written again after a lost response get another version, or are refused under a condition", () =>
     Effect.gen(function* () {
       const { put, read, vault, own } = yield* prepared
-      yield* put("token", "first")
-      const guarded = put("token", "second", { ...always, ifVersion: [1], ifPresent: true })
+      const { created_at } = (yield* put("token", "first")).secret
+      const guarded = put("token", "second", { ...always, ifTag: [bareTag(1, created_at)], ifPresent: true })
       yield* guarded
       expect(yield* Effect.flip(guarded)).toMatchObject({
         code: "precondition_failed",
-        detail: "The secret is at version 2.",
+        detail: `The secret is at version 2 and was created at ${created_at.toISOString()}.`,
       })
       yield* put("token", "third")
       expect((yield* put("token", "third")).secret.version).toBe(4)

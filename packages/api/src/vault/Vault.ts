@@ -1,8 +1,8 @@
 import { Api } from "@svc/domain/Api"
 import { Realm } from "@svc/domain/account/Authorization"
 import { wholeList } from "@svc/domain/Paging"
-import { ifMatch, tagOf } from "@svc/domain/Precondition"
 import { PreconditionFailed } from "@svc/domain/problems/Problem"
+import { ifTag, secretTag } from "@svc/domain/vault/SecretTag"
 import type { Namespace } from "@svc/cluster/vault/SecretRows"
 import { Vault } from "@svc/cluster/vault/Vault"
 import { Effect } from "effect"
@@ -35,12 +35,12 @@ export const layer = RequestServices.group(
       value: Effect.fnUntraced(function* ({ params, query }) {
         // The value and its audit record are one statement.
         const from = yield* namespace
-        const value = yield* noting((note) =>
+        const { secret, tag } = yield* noting((note) =>
           note === undefined
             ? Effect.die("a Vault value is not shown without an audit record")
             : vault.value(from, params.name, query.version, note),
         )
-        return HttpApiSchema.withHeaders({ body: value, headers: { etag: tagOf(value.version) } })
+        return HttpApiSchema.withHeaders({ body: secret, headers: { etag: tag } })
       }),
       put: Effect.fnUntraced(function* ({ params, query, headers, payload }) {
         const absent = headers["if-none-match"]
@@ -50,14 +50,14 @@ export const layer = RequestServices.group(
         const to = yield* namespace
         const exchange = yield* RequestContext
         const condition = {
-          ifVersion: ifMatch(headers["if-match"]),
+          ifTag: ifTag(headers["if-match"]),
           ifPresent: headers["if-match"] !== undefined,
           ifAbsent: absent !== undefined,
         }
         const { secret, created } = yield* noting((note) =>
           vault.put(to, params.name, payload, condition, note, exchange.commandId),
         )
-        const etag = tagOf(secret.version)
+        const etag = secretTag(secret.version, secret.created_at)
         return created
           ? HttpServerResponse.jsonUnsafe(secret, {
               status: 201,
@@ -67,7 +67,7 @@ export const layer = RequestServices.group(
       }),
       remove: Effect.fnUntraced(function* ({ params, headers }) {
         const from = yield* namespace
-        yield* unlessMade(noting((note) => vault.remove(from, params.name, ifMatch(headers["if-match"]), note)))
+        yield* unlessMade(noting((note) => vault.remove(from, params.name, ifTag(headers["if-match"]), note)))
       }),
       versions: Effect.fnUntraced(function* ({ params, query }) {
         const { entries, next_cursor } = yield* vault.versions(yield* namespace, params.name, query)
@@ -76,11 +76,14 @@ export const layer = RequestServices.group(
       restore: Effect.fnUntraced(function* ({ params, headers, payload }) {
         const to = yield* namespace
         const exchange = yield* RequestContext
-        const condition = ifMatch(headers["if-match"])
+        const condition = ifTag(headers["if-match"])
         const secret = yield* noting((note) =>
           vault.restore(to, params.name, payload.version, condition, note, exchange.commandId),
         )
-        return HttpApiSchema.withHeaders({ body: secret, headers: { etag: tagOf(secret.version) } })
+        return HttpApiSchema.withHeaders({
+          body: secret,
+          headers: { etag: secretTag(secret.version, secret.created_at) },
+        })
       }),
     })
   }),

@@ -50,6 +50,10 @@ export interface Row {
 export const columns = (sql: Sql): Statement.Fragment =>
   sql`s.id, s.name, s.size, s.description, s.version, s.created_at, s.updated_at`
 
+/** Returns the entity tag of a secret from a table with the alias `s`, as `bareTag` does. */
+export const tag = (sql: Sql): Statement.Fragment =>
+  sql`'v' || s.version || '.' || (extract(epoch from s.created_at) * 1000)::bigint`
+
 /** A secret with one of its sealed versions. */
 export interface Sealed extends Row {
   readonly sealed: Uint8Array

@@ -6,8 +6,8 @@
 import { BoundedMap } from "@svc/domain/BoundedMap"
 import { makeUuidV7 } from "@svc/domain/Ids"
 import { notReady } from "@svc/domain/identity/NotReady"
-import { type IfVersion, matches } from "@svc/domain/Precondition"
 import { AccountDeleting, Conflict, NotFound, PreconditionFailed, Unavailable } from "@svc/domain/problems/Problem"
+import { bareTag, type IfTag } from "@svc/domain/vault/SecretTag"
 import { secretsAtMost, versionsKept } from "@svc/domain/vault/Vault"
 import { Clock, Effect, Exit } from "effect"
 import type { AuditNote } from "../actor/Write.ts"
@@ -16,11 +16,11 @@ import { Sealing } from "../sealing/Sealing.ts"
 import * as Batcher from "../store/Batcher.ts"
 import * as GroupCommit from "../store/GroupCommit.ts"
 import { deadline, orUnavailable, Reads, type Sql, together, transientOnly, Writes } from "../store/Database.ts"
-import { columns, inside, type Namespace, place, type Row } from "./SecretRows.ts"
+import { columns, inside, type Namespace, place, type Row, tag } from "./SecretRows.ts"
 
 /** The precondition of a write: a current version (`If-Match`), or that the secret does not exist (`If-None-Match: *`). */
 export interface WriteCondition {
-  readonly ifVersion: IfVersion
+  readonly ifTag: IfTag
   readonly ifAbsent: boolean
   /** Whether the secret must exist, because the request has `If-Match`. */
   readonly ifPresent: boolean
@@ -84,7 +84,7 @@ const store = (sql: Sql, versions: ReadonlyArray<Stored>) => {
     may_repeat: version.command !== undefined,
     describes: version.description !== undefined,
     description: version.description?.toWellFormed() ?? null,
-    versions: version.condition.ifVersion === null ? null : [...version.condition.ifVersion],
+    tags: version.condition.ifTag,
     version_id: version.versionId,
     size: version.bytes.length,
     at: version.at.toISOString(),
@@ -95,10 +95,10 @@ const store = (sql: Sql, versions: ReadonlyArray<Stored>) => {
       select * from rows from (
         json_to_recordset(${JSON.stringify(requests)}::json) as (
           org_id uuid, identity_id uuid, name text, id uuid, is_there boolean, may_repeat boolean, describes boolean, description text,
-          versions integer[], version_id uuid, size integer, at timestamptz, note integer),
+          tags text[], version_id uuid, size integer, at timestamptz, note integer),
         unnest(${versions.map(({ sealed }) => sealed)}::bytea[])
       ) with ordinality as a (
-        org_id, identity_id, name, id, is_there, may_repeat, describes, description, versions, version_id, size, at, note, sealed, n)
+        org_id, identity_id, name, id, is_there, may_repeat, describes, description, tags, version_id, size, at, note, sealed, n)
     ),
     -- Locks the Orgs and Identities, so that they cannot be deleted meanwhile.
     orgs as (select id from org where id in (select org_id from requested) and status = 'active' for share),
@@ -119,7 +119,7 @@ const store = (sql: Sql, versions: ReadonlyArray<Stored>) => {
         description = case when a.describes then a.description else s.description end
       from allowed a join held on held.id = a.id
       where s.id = a.id and a.is_there and s.org_id = a.org_id and s.identity_id is not distinct from a.identity_id
-        and s.name = a.name and (a.versions is null or s.version = any(a.versions))
+        and s.name = a.name and (a.tags is null or ${tag(sql)} = any(a.tags))
         and not (a.may_repeat and exists (select from vault_version v where v.secret_id = s.id and v.id = a.version_id))
       returning ${columns(sql)}, a.n
     ),
@@ -208,12 +208,13 @@ export const make = Effect.gen(function* () {
       if (identity === undefined) return yield* new NotFound({ detail: "The Identity does not exist." })
       if (identity.status !== "ready") return yield* notReady(identity.status)
     }
-    const [present] = yield* orUnavailable(reads<{ version: number }>`
-      select s.version from vault_secret s where ${inside(reads, namespace)} and s.name = ${name}`)
+    const [present] = yield* orUnavailable(reads<{ version: number; created_at: Date }>`
+      select s.version, s.created_at from vault_secret s where ${inside(reads, namespace)} and s.name = ${name}`)
     const met =
       present === undefined
         ? !condition.ifPresent
-        : !condition.ifAbsent && matches(condition.ifVersion, present.version)
+        : !condition.ifAbsent &&
+          (condition.ifTag === null || condition.ifTag.includes(bareTag(present.version, present.created_at)))
     if (met && present !== undefined) return
     if (met) {
       const [others] = yield* orUnavailable(reads<{ many: number }>`
@@ -222,7 +223,10 @@ export const make = Effect.gen(function* () {
       return yield* new Conflict({ detail: `A Vault has at most ${secretsAtMost} secrets. Remove one first.` })
     }
     return yield* new PreconditionFailed({
-      detail: present === undefined ? "The secret does not exist." : `The secret is at version ${present.version}.`,
+      detail:
+        present === undefined
+          ? "The secret does not exist."
+          : `The secret is at version ${present.version} and was created at ${present.created_at.toISOString()}.`,
     })
   })
 

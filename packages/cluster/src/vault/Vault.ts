@@ -3,8 +3,8 @@
  * which includes the tenant.
  */
 import type { PageRequest } from "@svc/domain/Paging"
-import type { IfVersion } from "@svc/domain/Precondition"
 import { NotFound, PayloadTooLarge, PreconditionFailed, SecretNameInvalid } from "@svc/domain/problems/Problem"
+import { type IfTag, secretTag } from "@svc/domain/vault/SecretTag"
 import { maxValueBytes, namePattern, type SecretValue, type SecretVersion } from "@svc/domain/vault/Vault"
 import { Context, Effect, Layer } from "effect"
 import { orClosed } from "../audit/Audit.ts"
@@ -13,7 +13,7 @@ import { auditWriteWith, auditWrite } from "../audit/AuditWrite.ts"
 import * as Cursors from "../sealing/Cursors.ts"
 import { Sealing } from "../sealing/Sealing.ts"
 import { orUnavailable, Reads, Writes } from "../store/Database.ts"
-import { columns, inside, type Namespace, place, type Row, type Sealed, view } from "./SecretRows.ts"
+import { columns, inside, type Namespace, place, type Row, type Sealed, tag, view } from "./SecretRows.ts"
 import * as SecretWrites from "./SecretWrites.ts"
 
 const missing = new NotFound({ detail: "The secret does not exist." })
@@ -76,7 +76,8 @@ const make = Effect.gen(function* () {
     yield* checkName(name)
     const { row, bytes } = yield* open(namespace, name, version, note)
     const text = decoder.decode(bytes)
-    return { name: row.name, value: text, version: row.shown, updated_at: row.at } satisfies SecretValue
+    const secret: SecretValue = { name: row.name, value: text, version: row.shown, updated_at: row.at }
+    return { secret, tag: secretTag(row.shown, row.created_at) }
   }, orUnavailable)
 
   return {
@@ -97,14 +98,15 @@ const make = Effect.gen(function* () {
       ),
 
     /**
-     * Returns the plaintext of the current or an earlier version. The statement that reads it also commits the audit record;
+     * Returns the plaintext of the current or an earlier version, with its entity tag. The statement that reads it also commits the audit record;
      * fails with `audit_unavailable` if it cannot.
      */
     value: (namespace: Namespace, name: string, version: number | undefined, note: AuditNote) =>
       orClosed(value(namespace, name, version, note)),
 
     /** Returns the plaintext without an audit record, for a caller that has already recorded access to all values. */
-    valueOnRecord: (namespace: Namespace, name: string) => value(namespace, name, undefined, undefined),
+    valueOnRecord: (namespace: Namespace, name: string) =>
+      Effect.map(value(namespace, name, undefined, undefined), ({ secret }) => secret),
 
     /** Lists the versions of a secret, newest first. */
     versions: Effect.fn("Vault.versions")(function* (namespace: Namespace, name: string, request: PageRequest) {
@@ -146,13 +148,13 @@ const make = Effect.gen(function* () {
       namespace: Namespace,
       name: string,
       version: number,
-      condition: IfVersion,
+      condition: IfTag,
       note?: AuditNote,
       command?: string,
     ) {
       yield* checkName(name)
       const { bytes } = yield* orUnavailable(open(namespace, name, version, undefined))
-      const onlyExisting = { ifVersion: condition, ifAbsent: false, ifPresent: true }
+      const onlyExisting = { ifTag: condition, ifAbsent: false, ifPresent: true }
       const row = write({ namespace, name, bytes, description: undefined, condition: onlyExisting, note, command })
       // The secret exists, so the limit of secrets does not apply.
       return view(yield* Effect.catchTag(row, "conflict", Effect.die))
@@ -162,11 +164,11 @@ const make = Effect.gen(function* () {
     remove: Effect.fn("Vault.remove")(function* (
       namespace: Namespace,
       name: string,
-      condition: IfVersion,
+      condition: IfTag,
       note?: AuditNote,
     ) {
       yield* checkName(name)
-      const current = condition === null ? writes`true` : writes`s.version = any(${[...condition]}::int[])`
+      const current = condition === null ? writes`true` : writes`${tag(writes)} = any(${[...condition]}::text[])`
       const deleted = yield* writes`
         with gone as (
           delete from vault_secret s where ${inside(reads, namespace)} and s.name = ${name} and ${current} returning 1

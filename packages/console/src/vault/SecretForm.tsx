@@ -1,4 +1,5 @@
 /** Creates a secret, or changes its value. */
+import { secretTag } from "@svc/domain/vault/SecretTag"
 import { call, Refused } from "../client/Client.ts"
 import { FormDialog } from "../ui/Dialog.tsx"
 import { TextArea, TextField } from "../ui/Field.tsx"
@@ -13,6 +14,7 @@ interface Present {
   readonly name: string
   readonly description: string | null
   readonly version: number
+  readonly created_at: string
 }
 
 interface SecretFormProps {
@@ -32,7 +34,9 @@ export const SecretForm = ({ identity, present, onClose, onDone }: SecretFormPro
       await call(
         "PUT /api/vault/secrets/:name",
         { ...inputOf({ name, identity }), body },
-        present === undefined ? { key, ifNoneMatch: "*" } : { key, ifMatch: `"v${present.version}"` },
+        present === undefined
+          ? { key, ifNoneMatch: "*" }
+          : { key, ifMatch: secretTag(present.version, new Date(present.created_at)) },
       )
       tell(say("kept", { name }))
       onDone()
