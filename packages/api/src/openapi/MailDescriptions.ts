@@ -57,7 +57,6 @@ export const ofMail: Readonly<Record<string, string>> = {
   html: "The HTML; null if absent.",
   headers: "All header fields in their order.",
   "DeliveryRequest.method": "The HTTP method.",
-  "DeliveryRequest.body": "The exact body of the request. Its time and request id are those of one attempt.",
   value: "The value.",
   allowed_recipients: "The allowed recipients.",
   reason: "The reason.",

@@ -16,13 +16,14 @@ const decodeEvents = Schema.decodeUnknownEffect(
 
 /** Loaded on demand, because other commands do not need them. */
 const modules = Effect.promise(async () => {
-  const [{ createClient }, { bodyOf, newSecret, signedHeaders }, { fromPublic }, { eventTypes }] = await Promise.all([
-    import("@agent-identity/sdk"),
-    import("@svc/cluster/webhooks/DeliveryRequest"),
-    import("@svc/domain/Ids"),
-    import("@svc/domain/events/Event"),
-  ])
-  return { createClient, bodyOf, newSecret, signedHeaders, fromPublic, eventTypes }
+  const [{ createClient }, { bodyOf, newSecret, signedHeaders }, { fromPublic, makePublic }, { eventTypes }] =
+    await Promise.all([
+      import("@agent-identity/sdk"),
+      import("@svc/cluster/webhooks/DeliveryRequest"),
+      import("@svc/domain/Ids"),
+      import("@svc/domain/events/Event"),
+    ])
+  return { createClient, bodyOf, newSecret, signedHeaders, fromPublic, makePublic, eventTypes }
 })
 
 /** Completes `3000` and `localhost:3000/hook` to an address. */
@@ -55,7 +56,7 @@ const reasonOf = (error: unknown): string => {
 
 /** Posts a delivery; returns its status or why it failed. */
 const deliver = Effect.fnUntraced(function* (target: string, identityId: string, event: Event, secret: string) {
-  const { bodyOf, fromPublic, signedHeaders } = yield* modules
+  const { bodyOf, fromPublic, makePublic, signedHeaders } = yield* modules
   const at = new Date()
   const delivered = {
     event_id: fromPublic("evt_", event.id)!,
@@ -63,7 +64,8 @@ const deliver = Effect.fnUntraced(function* (target: string, identityId: string,
     event_data: event.data,
     event_created_at: new Date(event.created_at),
   }
-  const body = yield* bodyOf({ id: identityId, handle: event.handle ?? "" }, delivered, at)
+  const requestId = yield* makePublic("req_")
+  const body = bodyOf({ id: identityId, handle: event.handle ?? "" }, delivered, { requestId, at })
   const headers = {
     "content-type": "application/json",
     ...signedHeaders({ id: event.id, at, body, secrets: [secret] }),

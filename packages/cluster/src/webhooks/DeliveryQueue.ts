@@ -14,7 +14,7 @@ import { Timing } from "../Timing.ts"
 import * as Leasing from "../work/Leasing.ts"
 import type { Source } from "../work/Source.ts"
 import { Deliveries, type Leased, type Outcome, overdue } from "./Deliveries.ts"
-import { bodyOf, signedHeaders } from "./DeliveryRequest.ts"
+import { bodyOf, requestIdOf, signedHeaders } from "./DeliveryRequest.ts"
 import { type SigningSecret, signingSecrets } from "./SigningSecrets.ts"
 import { withheld } from "./WebhookState.ts"
 
@@ -72,8 +72,8 @@ export const source: Source<OwnIdentity, Needs, unknown> = {
       delivery: Leased,
       secrets: ReadonlyArray<Redacted.Redacted<string>>,
     ) {
-      const at = yield* now
-      const body = yield* bodyOf(identity, delivery, at)
+      const at = delivery.started_at
+      const body = bodyOf(identity, delivery, { requestId: requestIdOf(delivery.id, at), at })
       const headers = signedHeaders({
         id: toPublic("evt_", delivery.event_id),
         at,

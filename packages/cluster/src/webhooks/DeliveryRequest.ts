@@ -2,11 +2,10 @@
  * The request of a delivery: its body, and headers with the signature of Standard Webhooks (decisions.md "Events"):
  * HMAC-SHA256 over `id.timestamp.body`.
  */
-import { createHmac, randomBytes } from "node:crypto"
+import { createHmac, hash, randomBytes } from "node:crypto"
 import { apiVersion } from "@svc/domain/Version"
 import type { WebhookPayload } from "@svc/domain/events/WebhookPayload"
-import { makeUuidV7, toPublic } from "@svc/domain/Ids"
-import { Effect } from "effect"
+import { toPublic } from "@svc/domain/Ids"
 
 const prefix = "whsec_"
 
@@ -46,23 +45,32 @@ interface Delivered {
   readonly event_created_at: Date
 }
 
-/** Returns the body: the Event, with the id and the time of this attempt. */
+/**
+ * Returns the request id of an attempt: a UUID of version 7 whose random bits are a hash of the delivery. It is computed,
+ * so that the request of an earlier attempt can be shown byte for byte without storing it.
+ */
+export const requestIdOf = (deliveryId: string, startedAt: Date): string => {
+  const time = startedAt.getTime().toString(16).padStart(12, "0")
+  const digits = hash("sha256", `${deliveryId} ${time}`)
+  return toPublic("req_", `${time}7${digits.slice(0, 3)}8${digits.slice(3, 18)}`)
+}
+
+/** Returns the body: the Event, with the request id and the time of an attempt. */
 export const bodyOf = (
   identity: { readonly id: string; readonly handle: string },
   delivered: Delivered,
-  at: Date,
-): Effect.Effect<string> =>
-  Effect.map(makeUuidV7, (request) => {
-    const payload: { readonly [Member in keyof WebhookPayload]: unknown } = {
-      request_id: toPublic("req_", request),
-      timestamp: at.toISOString(),
-      id: toPublic("evt_", delivered.event_id),
-      type: delivered.event_type,
-      created_at: delivered.event_created_at.toISOString(),
-      identity_id: identity.id,
-      handle: identity.handle,
-      identity: { id: identity.id, handle: identity.handle },
-      data: delivered.event_data,
-    }
-    return JSON.stringify(payload)
-  })
+  attempt: { readonly requestId: string; readonly at: Date },
+): string => {
+  const payload: { readonly [Member in keyof WebhookPayload]: unknown } = {
+    request_id: attempt.requestId,
+    timestamp: attempt.at.toISOString(),
+    id: toPublic("evt_", delivered.event_id),
+    type: delivered.event_type,
+    created_at: delivered.event_created_at.toISOString(),
+    identity_id: identity.id,
+    handle: identity.handle,
+    identity: { id: identity.id, handle: identity.handle },
+    data: delivered.event_data,
+  }
+  return JSON.stringify(payload)
+}

@@ -10,7 +10,7 @@ import { creatorColumns } from "../credentials/Creator.ts"
 import * as Cursors from "../sealing/Cursors.ts"
 import { Sealing } from "../sealing/Sealing.ts"
 import { orUnavailable, Reads } from "../store/Database.ts"
-import { bodyOf, userAgent } from "./DeliveryRequest.ts"
+import { bodyOf, requestIdOf, userAgent } from "./DeliveryRequest.ts"
 import { joinFailing, joinWebhookCreator, stateOf, type WebhookState } from "./WebhookState.ts"
 
 interface WebhookRow extends WebhookState {
@@ -119,7 +119,7 @@ const make = Effect.gen(function* () {
       )
       return { entries: yield* Effect.all(entries), next_cursor }
     }, orUnavailable),
-    /** Returns the request that a delivery sends, without the signature. */
+    /** Returns the request of the latest attempt without its signature, or of an attempt made now if there was none. */
     request: Effect.fn("WebhookQueries.request")(function* (
       identityId: IdentityId,
       handle: string,
@@ -132,13 +132,14 @@ const make = Effect.gen(function* () {
         event_type: string
         event_data: Record<string, unknown>
         event_created_at: Date
+        started_at: Date | null
       }>`
-        select w.url, e.id as event_id, e.type as event_type, e.data as event_data, e.created_at as event_created_at
+        select coalesce(d.attempt_started_at, (d.attempts->-1->>'started_at')::timestamptz) as started_at, w.url, e.id as event_id, e.type as event_type, e.data as event_data, e.created_at as event_created_at
         from delivery d join webhook w on w.id = d.webhook_id join event e on e.id = d.event_id
         where d.id = ${deliveryId} and d.webhook_id = ${webhookId} and w.identity_id = ${identityId}`
       if (row === undefined) return yield* new NotFound({ detail: "The delivery does not exist." })
-      const at = new Date(yield* Clock.currentTimeMillis)
-      const body = yield* bodyOf({ id: identityId, handle }, row, at)
+      const at = row.started_at ?? new Date(yield* Clock.currentTimeMillis)
+      const body = bodyOf({ id: identityId, handle }, row, { requestId: requestIdOf(deliveryId, at), at })
       const headers = {
         "content-type": "application/json",
         "webhook-id": toPublic("evt_", row.event_id),

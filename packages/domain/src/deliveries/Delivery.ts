@@ -31,11 +31,16 @@ export const Delivery = Schema.Struct({
 }).annotate({ identifier: "Delivery" })
 export type Delivery = typeof Delivery.Type
 
-/** The request of a delivery. It omits the signature, `request_id` and `timestamp`, which change with each attempt. */
+/** The request of the latest attempt of a delivery. It omits the signature, which needs a secret. */
 export const DeliveryRequest = Schema.Struct({
   method: Schema.Literal("POST").annotate({ description: "The HTTP method." }),
   url: ShownUrl,
-  headers: Schema.Record(Schema.String, Schema.String),
-  body: Schema.String.annotate({ description: "The signed JSON of the Event, byte for byte." }),
+  headers: Schema.Record(Schema.String, Schema.String).annotate({
+    description: "The header fields of the latest attempt, without the signature.",
+  }),
+  body: Schema.String.annotate({
+    description:
+      "The body of the latest attempt, byte for byte. Before the first attempt, the body of an attempt made now.",
+  }),
 }).annotate({ identifier: "DeliveryRequest" })
 export type DeliveryRequest = typeof DeliveryRequest.Type

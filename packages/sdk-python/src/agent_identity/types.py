@@ -990,9 +990,9 @@ class DeliveryRequest(TypedDict):
     url: str
     """The URL."""
     headers: Dict[str, str]
-    """All header fields in their order."""
+    """The header fields of the latest attempt, without the signature."""
     body: str
-    """The signed JSON of the Event, byte for byte."""
+    """The body of the latest attempt, byte for byte. Before the first attempt, the body of an attempt made now."""
 
 
 class DeviceStarted(TypedDict):
