@@ -74,6 +74,21 @@ describe("OpenAPI document", () => {
     }
   })
 
+  it("has the responses to repeats at every operation that takes a key, and those to ranges and to unknown parameters", () => {
+    for (const { operationId, parameters, responses } of operations) {
+      if (!parameters.some(({ name }: any) => name === "Idempotency-Key")) continue
+      for (const [status, code] of [
+        ["409", "idempotency_key_in_progress"],
+        ["422", "idempotency_key_reused"],
+      ] as const)
+        expect(responses[status]?.content["application/problem+json"].examples, operationId).toHaveProperty(code)
+    }
+    for (const path of ["/api/account", "/api/overview", "/api/auth/whoami", "/api/auth/session"])
+      expect(document["paths"][path].get.responses["400"], path).toBeDefined()
+    const { responses } = document["paths"]["/api/identities/{handle}/messages/{id}/attachments/{index}"].get
+    expect(responses["206"]).toMatchObject({ content: responses["200"].content, headers: { "content-range": {} } })
+  })
+
   it("shows query numbers as numbers with their bounds and defaults", () => {
     const parameters = operations.flatMap((operation) => operation.parameters)
     const counted = ["limit", "offset", "wait", "version", "index"]

@@ -321,13 +321,13 @@ export interface Calls {
   readonly session: {
     /** Read the session, the Org and its Terms status. */
     readonly read: { readonly input: {}; readonly output: { readonly session: Session | null; readonly org: Org; readonly tos: TermsStatus } }
-    /** End the session. Problems: precondition_failed, session_required. */
+    /** End the session. Problems: idempotency_key_in_progress, idempotency_key_reused, precondition_failed, session_required. */
     readonly revoke: { readonly input: {}; readonly output: void }
     /** List the sessions of the account, newest first. Problems: invalid_cursor, session_required. */
     readonly list: { readonly input: { /** @minimum 1 @maximum 200 @default 50 */ readonly limit?: number; /** @maxLength 1000 */ readonly cursor?: string }; readonly output: { readonly sessions: ReadonlyArray<ListedSession>; readonly next_cursor: string | null } }
-    /** Sign out everywhere: end every session, including this one. Problems: precondition_failed, session_required. */
+    /** Sign out everywhere: end every session, including this one. Problems: idempotency_key_in_progress, idempotency_key_reused, precondition_failed, session_required. */
     readonly revokeAll: { readonly input: { readonly apps?: "end" | "keep" }; readonly output: void }
-    /** End one session. Problems: precondition_failed, session_required. */
+    /** End one session. Problems: idempotency_key_in_progress, idempotency_key_reused, precondition_failed, session_required. */
     readonly revokeOne: { readonly input: { /** @format uuid */ readonly id: string }; readonly output: void }
     /** Describe the caller's credential. */
     readonly whoami: { readonly input: {}; readonly output: { readonly org: Org; readonly caller: CallerView } }
@@ -335,7 +335,7 @@ export interface Calls {
   readonly account: {
     /** Read the account. Problems: org_scope_required. */
     readonly read: { readonly input: {}; readonly output: Org }
-    /** Change the account's language or version of the API. Problems: payload_too_large, precondition_failed, session_required, unsupported_media_type. */
+    /** Change the account's language or version of the API. Problems: idempotency_key_in_progress, idempotency_key_reused, payload_too_large, precondition_failed, session_required, unsupported_media_type. */
     readonly update: { readonly input: { readonly language?: "en" | "de" | "fr"; /** @maxLength 40 */ readonly api_version?: string }; readonly output: Org }
     /** Accept the current Terms of Service. Problems: idempotency_key_in_progress, idempotency_key_reused, payload_too_large, session_required, tos_version_mismatch, unsupported_media_type. */
     readonly acceptTerms: { readonly input: { /** @maxLength 100 */ readonly version: string }; readonly output: TermsStatus }
@@ -389,7 +389,7 @@ export interface Calls {
     readonly rotate: { readonly input: { /** @format uuid */ readonly id: string; /** @minimum 0 @maximum 604800 */ readonly overlap_seconds?: number }; readonly output: MintedKey }
     /** Read one key. Problems: org_scope_required. */
     readonly read: { readonly input: { /** @format uuid */ readonly id: string }; readonly output: ApiKey }
-    /** Revoke a key. Problems: org_scope_required, precondition_failed. */
+    /** Revoke a key. Problems: idempotency_key_in_progress, idempotency_key_reused, org_scope_required, precondition_failed. */
     readonly revoke: { readonly input: { /** @format uuid */ readonly id: string }; readonly output: void }
   }
   readonly handles: {
@@ -403,7 +403,7 @@ export interface Calls {
     readonly create: { readonly input: { /** @minLength 3 @maxLength 63 @pattern ^[A-Za-z0-9-]+$ */ readonly handle: string }; readonly output: Identity }
     /** Read an Identity with its latest saga. */
     readonly read: { readonly input: { /** @minLength 3 @maxLength 64 @pattern ^@?[A-Za-z0-9-]+$ */ readonly handle: string }; readonly output: Identity }
-    /** Delete an Identity and everything it owns. Problems: identity_busy, org_scope_required, precondition_failed. */
+    /** Delete an Identity and everything it owns. Problems: idempotency_key_in_progress, idempotency_key_reused, identity_busy, org_scope_required, precondition_failed. */
     readonly remove: { readonly input: { /** @minLength 3 @maxLength 64 @pattern ^@?[A-Za-z0-9-]+$ */ readonly handle: string }; readonly output: Identity }
     /** Retry a failed saga from its failed step. Problems: idempotency_key_in_progress, idempotency_key_reused, org_scope_required. */
     readonly retry: { readonly input: { /** @minLength 3 @maxLength 64 @pattern ^@?[A-Za-z0-9-]+$ */ readonly handle: string }; readonly output: Identity }
@@ -417,7 +417,7 @@ export interface Calls {
   readonly cards: {
     /** Read the A2A Card. */
     readonly read: { readonly input: { /** @minLength 3 @maxLength 64 @pattern ^@?[A-Za-z0-9-]+$ */ readonly handle: string }; readonly output: Card }
-    /** Change the A2A Card with a merge patch. Problems: identity_not_ready, payload_too_large, precondition_failed, unsupported_media_type. */
+    /** Change the A2A Card with a merge patch. Problems: idempotency_key_in_progress, idempotency_key_reused, identity_not_ready, payload_too_large, precondition_failed, unsupported_media_type. */
     readonly patch: { readonly input: { /** @minLength 3 @maxLength 64 @pattern ^@?[A-Za-z0-9-]+$ */ readonly handle: string; /** @minLength 1 @maxLength 200 */ readonly name?: string; /** @maxLength 2000 */ readonly description?: string; /** @minLength 1 @maxLength 64 */ readonly version?: string; /** @maxLength 2048 @format uri */ readonly documentation_url?: string | null; /** @maxLength 2048 @format uri */ readonly icon_url?: string | null; readonly provider?: { /** @minLength 1 @maxLength 200 */ readonly organization: string; /** @maxLength 2048 @format uri */ readonly url: string } | null; readonly capabilities?: { readonly streaming?: boolean; readonly push_notifications?: boolean; readonly extended_agent_card?: boolean }; /** @minItems 1 @maxItems 50 */ readonly default_input_modes?: ReadonlyArray</** @maxLength 200 @pattern ^[\w!#$&^.+-]+\/[\w!#$&^.+*-]+(?:\s*;\s*[ -~]*)?$ */ string>; /** @minItems 1 @maxItems 50 */ readonly default_output_modes?: ReadonlyArray</** @maxLength 200 @pattern ^[\w!#$&^.+-]+\/[\w!#$&^.+*-]+(?:\s*;\s*[ -~]*)?$ */ string>; /** @minItems 1 @maxItems 20 */ readonly interfaces?: ReadonlyArray<{ /** @maxLength 2048 @format uri */ readonly url: string; /** @minLength 1 @maxLength 200 */ readonly protocol_binding: string; /** @minLength 1 @maxLength 50 */ readonly protocol_version: string }>; /** @maxItems 200 */ readonly skills?: ReadonlyArray<{ /** @minLength 1 @maxLength 100 */ readonly id: string; /** @minLength 1 @maxLength 200 */ readonly name: string; /** @maxLength 2000 */ readonly description: string; /** @maxItems 50 */ readonly tags?: ReadonlyArray</** @minLength 1 @maxLength 100 */ string>; /** @maxItems 50 */ readonly examples?: ReadonlyArray</** @maxLength 2000 */ string>; /** @minItems 1 @maxItems 50 */ readonly input_modes?: ReadonlyArray</** @maxLength 200 @pattern ^[\w!#$&^.+-]+\/[\w!#$&^.+*-]+(?:\s*;\s*[ -~]*)?$ */ string>; /** @minItems 1 @maxItems 50 */ readonly output_modes?: ReadonlyArray</** @maxLength 200 @pattern ^[\w!#$&^.+-]+\/[\w!#$&^.+*-]+(?:\s*;\s*[ -~]*)?$ */ string> }> }; readonly output: Card }
   }
   readonly proof: {
@@ -425,13 +425,13 @@ export interface Calls {
     readonly listKeys: { readonly input: { /** @minLength 3 @maxLength 64 @pattern ^@?[A-Za-z0-9-]+$ */ readonly handle: string }; readonly output: SigningKeys }
     /** Register a public key of the agent. Problems: algorithm_unsupported, conflict, idempotency_key_in_progress, idempotency_key_reused, identity_not_ready, key_proof_invalid, payload_too_large, scope_exceeds, unsupported_media_type. */
     readonly registerKey: { readonly input: { /** @minLength 3 @maxLength 64 @pattern ^@?[A-Za-z0-9-]+$ */ readonly handle: string; readonly jwk: { /** @maxLength 100 */ readonly kty: string; /** @maxLength 100 */ readonly crv: string; /** @maxLength 100 */ readonly x: string; /** @maxLength 100 */ readonly y?: string; /** @maxLength 100 */ readonly kid?: string; /** @maxLength 100 */ readonly alg?: string; /** @maxLength 100 */ readonly use?: string }; /** @minLength 1 @maxLength 100 */ readonly name?: string; /** @maxLength 4096 */ readonly proof: string }; readonly output: SigningKey }
-    /** Remove a public key that the agent registered, or a rotated one. Problems: conflict, precondition_failed. */
+    /** Remove a public key that the agent registered, or a rotated one. Problems: conflict, idempotency_key_in_progress, idempotency_key_reused, precondition_failed. */
     readonly removeKey: { readonly input: { /** @minLength 3 @maxLength 64 @pattern ^@?[A-Za-z0-9-]+$ */ readonly handle: string; /** @maxLength 100 */ readonly kid: string }; readonly output: void }
     /** Replace the key with which the service signs for an Identity. Problems: admin_required, idempotency_key_in_progress, idempotency_key_reused, identity_not_ready. */
     readonly rotateKey: { readonly input: { /** @minLength 3 @maxLength 64 @pattern ^@?[A-Za-z0-9-]+$ */ readonly handle: string }; readonly output: SigningKeys }
     /** Read for which audiences an Identity may get tokens, and at which sites it may sign in. */
     readonly settings: { readonly input: { /** @minLength 3 @maxLength 64 @pattern ^@?[A-Za-z0-9-]+$ */ readonly handle: string }; readonly output: ProofSettings }
-    /** Set for which audiences an Identity may get tokens, and at which sites it may sign in. Problems: admin_required, payload_too_large, precondition_failed, unsupported_media_type. */
+    /** Set for which audiences an Identity may get tokens, and at which sites it may sign in. Problems: admin_required, idempotency_key_in_progress, idempotency_key_reused, payload_too_large, precondition_failed, unsupported_media_type. */
     readonly updateSettings: { readonly input: { /** @minLength 3 @maxLength 64 @pattern ^@?[A-Za-z0-9-]+$ */ readonly handle: string; /** @maxItems 50 */ readonly audiences?: "any" | ReadonlyArray</** @minLength 1 @maxLength 500 */ string>; /** @maxItems 50 */ readonly sites?: "any" | ReadonlyArray</** @maxLength 260 */ string> }; readonly output: ProofSettings }
     /** Create a short-lived identity token for another service. Problems: algorithm_unsupported, audience_not_allowed, conflict, idempotency_key_in_progress, idempotency_key_reused, identity_not_ready, mail_paused, payload_too_large, scope_exceeds, unsupported_media_type. */
     readonly createToken: { readonly input: { /** @minLength 3 @maxLength 64 @pattern ^@?[A-Za-z0-9-]+$ */ readonly handle: string; /** @minLength 1 @maxLength 500 */ readonly audience: string; /** @minimum 60 @maximum 3600 */ readonly expires_in?: number; /** @minLength 1 @maxLength 255 */ readonly nonce?: string; /** @maxLength 20 */ readonly algorithm?: string }; readonly output: IdentityToken }
@@ -447,7 +447,7 @@ export interface Calls {
     readonly list: { readonly input: { /** @minLength 3 @maxLength 64 @pattern ^@?[A-Za-z0-9-]+$ */ readonly handle: string; /** @minimum 1 @maximum 200 @default 50 */ readonly limit?: number; /** @maxLength 1000 */ readonly cursor?: string }; readonly output: { readonly sign_ins: ReadonlyArray<AgentSignIn>; readonly next_cursor: string | null } }
     /** Read one sign-in. */
     readonly read: { readonly input: { /** @minLength 3 @maxLength 64 @pattern ^@?[A-Za-z0-9-]+$ */ readonly handle: string; /** @format uuid */ readonly id: string }; readonly output: AgentSignIn }
-    /** End a sign-in: its code and its access token are no longer valid. Problems: precondition_failed. */
+    /** End a sign-in: its code and its access token are no longer valid. Problems: idempotency_key_in_progress, idempotency_key_reused, precondition_failed. */
     readonly end: { readonly input: { /** @minLength 3 @maxLength 64 @pattern ^@?[A-Za-z0-9-]+$ */ readonly handle: string; /** @format uuid */ readonly id: string }; readonly output: void }
     /** Approve a sign-in, so that the agent can post its request again. Problems: admin_required, conflict, idempotency_key_in_progress, idempotency_key_reused. */
     readonly approve: { readonly input: { /** @minLength 3 @maxLength 64 @pattern ^@?[A-Za-z0-9-]+$ */ readonly handle: string; /** @format uuid */ readonly id: string }; readonly output: AgentSignIn }
@@ -461,15 +461,15 @@ export interface Calls {
   readonly messages: {
     /** List, search or wait for messages, newest first. Problems: invalid_cursor. */
     readonly list: { readonly input: { /** @minLength 3 @maxLength 64 @pattern ^@?[A-Za-z0-9-]+$ */ readonly handle: string; /** @minimum 1 @maximum 200 @default 50 */ readonly limit?: number; /** @minimum 0 @maximum 10000 @default 0 */ readonly offset?: number; /** @maxLength 500 */ readonly cursor?: string; /** @maxLength 500 */ readonly query?: string; /** @maxLength 200 */ readonly tag?: string; /** @pattern ^thr_[0-9a-hjkmnp-tv-z]{26}$ */ readonly thread_id?: string; /** @minLength 1 @maxLength 320 */ readonly from?: string; readonly direction?: "inbound" | "outbound"; readonly seen?: "true" | "false"; readonly flagged?: "true" | "false"; /** @pattern ^[!#$&'+,./0-9:;<=>?@^_`|}~\u005b\u002dA-Za-z]{1,100}$ */ readonly label?: string; /** @minimum 0 @maximum 60 */ readonly wait?: number; /** @pattern ^msg_[0-9a-hjkmnp-tv-z]{26}$ */ readonly after?: string }; readonly output: { readonly messages: ReadonlyArray<MessageSummary>; readonly next_cursor: string | null } }
-    /** Change the flags of several messages or conversations together. Problems: payload_too_large, precondition_failed, unsupported_media_type. */
+    /** Change the flags of several messages or conversations together. Problems: idempotency_key_in_progress, idempotency_key_reused, payload_too_large, precondition_failed, unsupported_media_type. */
     readonly patchMany: { readonly input: { /** @minLength 3 @maxLength 64 @pattern ^@?[A-Za-z0-9-]+$ */ readonly handle: string; /** @maxItems 200 */ readonly ids?: ReadonlyArray</** @pattern ^msg_[0-9a-hjkmnp-tv-z]{26}$ */ string>; /** @maxItems 200 */ readonly threads?: ReadonlyArray</** @pattern ^thr_[0-9a-hjkmnp-tv-z]{26}$ */ string>; readonly seen?: boolean; readonly flagged?: boolean; /** @maxItems 64 */ readonly add_labels?: ReadonlyArray</** @pattern ^[!#$&'+,./0-9:;<=>?@^_`|}~\u005b\u002dA-Za-z]{1,100}$ */ string>; /** @maxItems 64 */ readonly remove_labels?: ReadonlyArray</** @pattern ^[!#$&'+,./0-9:;<=>?@^_`|}~\u005b\u002dA-Za-z]{1,100}$ */ string> }; readonly output: MessagesChanged }
     /** Wait for a new message. */
     readonly wait: { readonly input: { /** @minLength 3 @maxLength 64 @pattern ^@?[A-Za-z0-9-]+$ */ readonly handle: string; /** @minimum 1 @maximum 60 @default 30 */ readonly seconds?: number; /** @pattern ^msg_[0-9a-hjkmnp-tv-z]{26}$ */ readonly after?: string; /** @maxLength 500 */ readonly query?: string; /** @maxLength 200 */ readonly tag?: string; /** @pattern ^thr_[0-9a-hjkmnp-tv-z]{26}$ */ readonly thread_id?: string; /** @minLength 1 @maxLength 320 */ readonly from?: string }; readonly output: { readonly messages: ReadonlyArray<MessageSummary>; /** @pattern ^msg_[0-9a-hjkmnp-tv-z]{26}$ */ readonly after: string | null } }
     /** Read one message with its body and headers. */
     readonly read: { readonly input: { /** @minLength 3 @maxLength 64 @pattern ^@?[A-Za-z0-9-]+$ */ readonly handle: string; /** @pattern ^msg_[0-9a-hjkmnp-tv-z]{26}$ */ readonly id: string }; readonly output: Message }
-    /** Change a message's flags: read, flagged, labels. Problems: payload_too_large, precondition_failed, unsupported_media_type. */
+    /** Change a message's flags: read, flagged, labels. Problems: idempotency_key_in_progress, idempotency_key_reused, payload_too_large, precondition_failed, unsupported_media_type. */
     readonly patch: { readonly input: { /** @minLength 3 @maxLength 64 @pattern ^@?[A-Za-z0-9-]+$ */ readonly handle: string; /** @pattern ^msg_[0-9a-hjkmnp-tv-z]{26}$ */ readonly id: string; readonly seen?: boolean; readonly flagged?: boolean; /** @maxItems 64 */ readonly labels?: ReadonlyArray</** @pattern ^[!#$&'+,./0-9:;<=>?@^_`|}~\u005b\u002dA-Za-z]{1,100}$ */ string> }; readonly output: MessageSummary }
-    /** Remove one message. Problems: precondition_failed. */
+    /** Remove one message. Problems: idempotency_key_in_progress, idempotency_key_reused, precondition_failed. */
     readonly remove: { readonly input: { /** @minLength 3 @maxLength 64 @pattern ^@?[A-Za-z0-9-]+$ */ readonly handle: string; /** @pattern ^msg_[0-9a-hjkmnp-tv-z]{26}$ */ readonly id: string }; readonly output: void }
     /** Remove several messages or conversations together. Problems: idempotency_key_in_progress, idempotency_key_reused, payload_too_large, unsupported_media_type. */
     readonly removeMany: { readonly input: { /** @minLength 3 @maxLength 64 @pattern ^@?[A-Za-z0-9-]+$ */ readonly handle: string; /** @maxItems 200 */ readonly ids?: ReadonlyArray</** @pattern ^msg_[0-9a-hjkmnp-tv-z]{26}$ */ string>; /** @maxItems 200 */ readonly threads?: ReadonlyArray</** @pattern ^thr_[0-9a-hjkmnp-tv-z]{26}$ */ string> }; readonly output: MessagesChanged }
@@ -495,9 +495,9 @@ export interface Calls {
     readonly draft: { readonly input: { /** @minLength 3 @maxLength 64 @pattern ^@?[A-Za-z0-9-]+$ */ readonly handle: string; /** @maxItems 50 */ readonly to?: ReadonlyArray</** @maxLength 320 */ string>; /** @maxItems 50 */ readonly cc?: ReadonlyArray</** @maxLength 320 */ string>; /** @maxItems 50 */ readonly bcc?: ReadonlyArray</** @maxLength 320 */ string>; /** @maxLength 900 */ readonly subject?: string; /** @maxLength 1000000 */ readonly text?: string; /** @maxLength 1000000 */ readonly html?: string; /** @pattern ^<(?:[!-;=?A-~]{1,250}|"[ !#-;=?-[\]-~]{1,248}")@[!-;=?A-~]{1,250}>$ */ readonly in_reply_to?: string; /** @maxItems 100 */ readonly references?: ReadonlyArray</** @pattern ^<(?:[!-;=?A-~]{1,250}|"[ !#-;=?-[\]-~]{1,248}")@[!-;=?A-~]{1,250}>$ */ string>; /** @pattern ^msg_[0-9a-hjkmnp-tv-z]{26}$ */ readonly reply_to_message?: string; readonly reply_all?: boolean; /** @maxItems 50 */ readonly attachments?: ReadonlyArray<OutgoingAttachment>; readonly headers?: Readonly<Record<string, string>> }; readonly output: Draft }
     /** Read one draft. */
     readonly readDraft: { readonly input: { /** @minLength 3 @maxLength 64 @pattern ^@?[A-Za-z0-9-]+$ */ readonly handle: string; /** @pattern ^msg_[0-9a-hjkmnp-tv-z]{26}$ */ readonly id: string }; readonly output: Draft }
-    /** Replace a draft. Problems: payload_too_large, precondition_failed, unsupported_media_type. */
+    /** Replace a draft. Problems: idempotency_key_in_progress, idempotency_key_reused, payload_too_large, precondition_failed, unsupported_media_type. */
     readonly replaceDraft: { readonly input: { /** @minLength 3 @maxLength 64 @pattern ^@?[A-Za-z0-9-]+$ */ readonly handle: string; /** @pattern ^msg_[0-9a-hjkmnp-tv-z]{26}$ */ readonly id: string; /** @maxItems 50 */ readonly to?: ReadonlyArray</** @maxLength 320 */ string>; /** @maxItems 50 */ readonly cc?: ReadonlyArray</** @maxLength 320 */ string>; /** @maxItems 50 */ readonly bcc?: ReadonlyArray</** @maxLength 320 */ string>; /** @maxLength 900 */ readonly subject?: string; /** @maxLength 1000000 */ readonly text?: string; /** @maxLength 1000000 */ readonly html?: string; /** @pattern ^<(?:[!-;=?A-~]{1,250}|"[ !#-;=?-[\]-~]{1,248}")@[!-;=?A-~]{1,250}>$ */ readonly in_reply_to?: string; /** @maxItems 100 */ readonly references?: ReadonlyArray</** @pattern ^<(?:[!-;=?A-~]{1,250}|"[ !#-;=?-[\]-~]{1,248}")@[!-;=?A-~]{1,250}>$ */ string>; /** @pattern ^msg_[0-9a-hjkmnp-tv-z]{26}$ */ readonly reply_to_message?: string; readonly reply_all?: boolean; /** @maxItems 50 */ readonly attachments?: ReadonlyArray<OutgoingAttachment>; readonly headers?: Readonly<Record<string, string>> }; readonly output: Draft }
-    /** Remove a draft. Problems: precondition_failed. */
+    /** Remove a draft. Problems: idempotency_key_in_progress, idempotency_key_reused, precondition_failed. */
     readonly removeDraft: { readonly input: { /** @minLength 3 @maxLength 64 @pattern ^@?[A-Za-z0-9-]+$ */ readonly handle: string; /** @pattern ^msg_[0-9a-hjkmnp-tv-z]{26}$ */ readonly id: string }; readonly output: void }
     /** Send a draft. Problems: conflict, idempotency_key_in_progress, idempotency_key_reused, identity_not_ready, mail_paused, message_invalid, message_too_large, precondition_failed, recipient_not_allowed. */
     readonly sendDraft: { readonly input: { /** @minLength 3 @maxLength 64 @pattern ^@?[A-Za-z0-9-]+$ */ readonly handle: string; /** @pattern ^msg_[0-9a-hjkmnp-tv-z]{26}$ */ readonly id: string }; readonly output: SentMail }
@@ -515,25 +515,25 @@ export interface Calls {
     readonly recipients: { readonly input: { /** @minLength 3 @maxLength 64 @pattern ^@?[A-Za-z0-9-]+$ */ readonly handle: string; /** @minimum 1 @maximum 200 */ readonly limit?: number; /** @maxLength 1000 */ readonly cursor?: string; /** @maxLength 320 */ readonly address?: string }; readonly output: { readonly allowed_recipients: ReadonlyArray<AllowedRecipient>; readonly next_cursor: string | null } }
     /** Add an Allowed Recipient. Problems: admin_required, idempotency_key_in_progress, idempotency_key_reused, identity_not_ready, payload_too_large, unsupported_media_type. */
     readonly allow: { readonly input: { /** @minLength 3 @maxLength 64 @pattern ^@?[A-Za-z0-9-]+$ */ readonly handle: string; /** @maxLength 320 */ readonly address: string }; readonly output: AllowedRecipient }
-    /** Remove an Allowed Recipient. Problems: admin_required, conflict, identity_not_ready, precondition_failed. */
+    /** Remove an Allowed Recipient. Problems: admin_required, conflict, idempotency_key_in_progress, idempotency_key_reused, identity_not_ready, precondition_failed. */
     readonly disallow: { readonly input: { /** @minLength 3 @maxLength 64 @pattern ^@?[A-Za-z0-9-]+$ */ readonly handle: string; /** @maxLength 320 */ readonly address: string }; readonly output: void }
-    /** Lift the suppression of an address whose mail bounced. Problems: admin_required, identity_not_ready, precondition_failed. */
+    /** Lift the suppression of an address whose mail bounced. Problems: admin_required, idempotency_key_in_progress, idempotency_key_reused, identity_not_ready, precondition_failed. */
     readonly lift: { readonly input: { /** @minLength 3 @maxLength 64 @pattern ^@?[A-Za-z0-9-]+$ */ readonly handle: string; /** @maxLength 320 */ readonly address: string }; readonly output: void }
     /** Read the AI disclosure. */
     readonly disclosure: { readonly input: { /** @minLength 3 @maxLength 64 @pattern ^@?[A-Za-z0-9-]+$ */ readonly handle: string }; readonly output: AiDisclosure }
-    /** Replace the AI disclosure. Problems: admin_required, identity_not_ready, payload_too_large, precondition_failed, unsupported_media_type. */
+    /** Replace the AI disclosure. Problems: admin_required, idempotency_key_in_progress, idempotency_key_reused, identity_not_ready, payload_too_large, precondition_failed, unsupported_media_type. */
     readonly setDisclosure: { readonly input: { /** @minLength 3 @maxLength 64 @pattern ^@?[A-Za-z0-9-]+$ */ readonly handle: string; /** @maxLength 1000 */ readonly text: string }; readonly output: AiDisclosure }
-    /** Restore the default AI disclosure. Problems: admin_required, identity_not_ready, precondition_failed. */
+    /** Restore the default AI disclosure. Problems: admin_required, idempotency_key_in_progress, idempotency_key_reused, identity_not_ready, precondition_failed. */
     readonly resetDisclosure: { readonly input: { /** @minLength 3 @maxLength 64 @pattern ^@?[A-Za-z0-9-]+$ */ readonly handle: string }; readonly output: void }
     /** Read whether outgoing mail is stopped. */
     readonly status: { readonly input: { /** @minLength 3 @maxLength 64 @pattern ^@?[A-Za-z0-9-]+$ */ readonly handle: string }; readonly output: MailStatus }
-    /** Stop or resume outgoing mail, require approval, or show tags as folders. Problems: admin_required, identity_not_ready, payload_too_large, precondition_failed, unsupported_media_type. */
+    /** Stop or resume outgoing mail, require approval, or show tags as folders. Problems: admin_required, idempotency_key_in_progress, idempotency_key_reused, identity_not_ready, payload_too_large, precondition_failed, unsupported_media_type. */
     readonly switch: { readonly input: { /** @minLength 3 @maxLength 64 @pattern ^@?[A-Za-z0-9-]+$ */ readonly handle: string; readonly outgoing?: "active" | "stopped"; /** @maxLength 500 */ readonly reason?: string | null; readonly approval?: "none" | "required"; readonly tag_folders?: boolean }; readonly output: MailStatus }
   }
   readonly orgMail: {
     /** List the Identities whose outgoing mail is stopped. Problems: org_scope_required. */
     readonly stopped: { readonly input: {}; readonly output: StoppedMail }
-    /** Stop or resume the outgoing mail of all Identities. Problems: org_scope_required, payload_too_large, precondition_failed, unsupported_media_type. */
+    /** Stop or resume the outgoing mail of all Identities. Problems: idempotency_key_in_progress, idempotency_key_reused, org_scope_required, payload_too_large, precondition_failed, unsupported_media_type. */
     readonly switch: { readonly input: { readonly outgoing: "active" | "stopped"; /** @maxLength 500 */ readonly reason?: string | null }; readonly output: OrgMailStatus }
   }
   readonly webhooks: {
@@ -543,9 +543,9 @@ export interface Calls {
     readonly create: { readonly input: { /** @minLength 3 @maxLength 64 @pattern ^@?[A-Za-z0-9-]+$ */ readonly handle: string; /** @maxLength 2048 */ readonly url: string; /** @minItems 1 @maxItems 32 */ readonly event_types: ReadonlyArray<"identity.ready" | "identity.failed" | "email.received" | "email.agent_verified" | "email.sent" | "email.bounced" | "email.refused" | "email.recipient_blocked" | "email.approval_requested" | "email.approved" | "email.approval_refused" | "mail.stopped" | "mail.started" | "card.updated" | "tunnel.connected" | "tunnel.disconnected" | "webhook.failed" | "connector.connected" | "connector.stopped" | "connector.recovered" | "connector.mention" | "connector.reply" | "connector.dm" | "signing_key.added" | "signing_key.removed" | "signing_key.rotated" | "token.refused" | "identity.sign_in_requested" | "identity.sign_in_approved" | "identity.sign_in_refused" | "identity.signed_in" | "*">; /** @maxLength 500 */ readonly description?: string | null }; readonly output: { /** @pattern ^wh_[0-9a-hjkmnp-tv-z]{26}$ */ readonly id: string; /** @format uri */ readonly url: string; readonly event_types: ReadonlyArray<string>; readonly description: string | null; readonly status: "active" | "disabled" | "stopped"; readonly stopped_reason: "creator_revoked" | "creator_expired" | "creator_narrowed" | null; /** @format date-time */ readonly failing_since: string | null; /** @format date-time */ readonly created_at: string; readonly signing_secret: string } }
     /** Read one Webhook. */
     readonly read: { readonly input: { /** @minLength 3 @maxLength 64 @pattern ^@?[A-Za-z0-9-]+$ */ readonly handle: string; /** @pattern ^wh_[0-9a-hjkmnp-tv-z]{26}$ */ readonly id: string }; readonly output: Webhook }
-    /** Change a Webhook with a merge patch. Problems: identity_not_ready, payload_too_large, precondition_failed, unsupported_media_type, webhook_target_refused. */
+    /** Change a Webhook with a merge patch. Problems: idempotency_key_in_progress, idempotency_key_reused, identity_not_ready, payload_too_large, precondition_failed, unsupported_media_type, webhook_target_refused. */
     readonly patch: { readonly input: { /** @minLength 3 @maxLength 64 @pattern ^@?[A-Za-z0-9-]+$ */ readonly handle: string; /** @pattern ^wh_[0-9a-hjkmnp-tv-z]{26}$ */ readonly id: string; /** @maxLength 2048 */ readonly url?: string; /** @minItems 1 @maxItems 32 */ readonly event_types?: ReadonlyArray<"identity.ready" | "identity.failed" | "email.received" | "email.agent_verified" | "email.sent" | "email.bounced" | "email.refused" | "email.recipient_blocked" | "email.approval_requested" | "email.approved" | "email.approval_refused" | "mail.stopped" | "mail.started" | "card.updated" | "tunnel.connected" | "tunnel.disconnected" | "webhook.failed" | "connector.connected" | "connector.stopped" | "connector.recovered" | "connector.mention" | "connector.reply" | "connector.dm" | "signing_key.added" | "signing_key.removed" | "signing_key.rotated" | "token.refused" | "identity.sign_in_requested" | "identity.sign_in_approved" | "identity.sign_in_refused" | "identity.signed_in" | "*">; /** @maxLength 500 */ readonly description?: string | null; readonly status?: "active" | "disabled" }; readonly output: Webhook }
-    /** Remove a Webhook and its delivery log. Problems: precondition_failed. */
+    /** Remove a Webhook and its delivery log. Problems: idempotency_key_in_progress, idempotency_key_reused, precondition_failed. */
     readonly remove: { readonly input: { /** @minLength 3 @maxLength 64 @pattern ^@?[A-Za-z0-9-]+$ */ readonly handle: string; /** @pattern ^wh_[0-9a-hjkmnp-tv-z]{26}$ */ readonly id: string }; readonly output: void }
     /** Send a test Event to a Webhook. Problems: conflict, idempotency_key_in_progress, idempotency_key_reused, identity_not_ready. */
     readonly test: { readonly input: { /** @minLength 3 @maxLength 64 @pattern ^@?[A-Za-z0-9-]+$ */ readonly handle: string; /** @pattern ^wh_[0-9a-hjkmnp-tv-z]{26}$ */ readonly id: string }; readonly output: { readonly delivery: Delivery } }
@@ -575,21 +575,21 @@ export interface Calls {
   readonly tunnels: {
     /** Read the Tunnel: its address, links, usage and settings. */
     readonly read: { readonly input: { /** @minLength 3 @maxLength 64 @pattern ^@?[A-Za-z0-9-]+$ */ readonly handle: string }; readonly output: Tunnel }
-    /** Change the settings of the Tunnel. Problems: admin_required, identity_not_ready, payload_too_large, precondition_failed, unsupported_media_type. */
+    /** Change the settings of the Tunnel. Problems: admin_required, idempotency_key_in_progress, idempotency_key_reused, identity_not_ready, payload_too_large, precondition_failed, unsupported_media_type. */
     readonly patch: { readonly input: { /** @minLength 3 @maxLength 64 @pattern ^@?[A-Za-z0-9-]+$ */ readonly handle: string; /** @minLength 1 @maxLength 255 @pattern ^[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?(:\d{1,5})?$ */ readonly host_header?: string; readonly tls?: "terminate" | "passthrough"; /** @maxItems 100 */ readonly allowed_networks?: ReadonlyArray</** @maxLength 64 */ string>; readonly basic_auth?: { /** @minLength 1 @maxLength 128 @pattern ^[^:]*$ */ readonly username: string; /** @minLength 1 @maxLength 256 */ readonly password: string } | null; readonly proxy_protocol?: boolean; /** @minItems 1 @maxItems 100 */ readonly callers?: "anyone" | "signed" | ReadonlyArray</** @maxLength 300 */ string> }; readonly output: Tunnel }
   }
   readonly connectors: {
     /** List the Connectors of an Identity. */
     readonly list: { readonly input: { /** @minLength 3 @maxLength 64 @pattern ^@?[A-Za-z0-9-]+$ */ readonly handle: string }; readonly output: ConnectorList }
-    /** Pause or resume all Connectors of an Identity. Problems: admin_required, payload_too_large, precondition_failed, unsupported_media_type. */
+    /** Pause or resume all Connectors of an Identity. Problems: admin_required, idempotency_key_in_progress, idempotency_key_reused, payload_too_large, precondition_failed, unsupported_media_type. */
     readonly pauseAll: { readonly input: { /** @minLength 3 @maxLength 64 @pattern ^@?[A-Za-z0-9-]+$ */ readonly handle: string; readonly paused: boolean }; readonly output: ConnectorList }
     /** Read a Connector. */
     readonly read: { readonly input: { /** @minLength 3 @maxLength 64 @pattern ^@?[A-Za-z0-9-]+$ */ readonly handle: string; readonly platform: "bluesky" | "mastodon" }; readonly output: Connector }
-    /** Pause or resume a Connector. Problems: admin_required, connector_paused, payload_too_large, precondition_failed, unsupported_media_type. */
+    /** Pause or resume a Connector. Problems: admin_required, connector_paused, idempotency_key_in_progress, idempotency_key_reused, payload_too_large, precondition_failed, unsupported_media_type. */
     readonly pause: { readonly input: { /** @minLength 3 @maxLength 64 @pattern ^@?[A-Za-z0-9-]+$ */ readonly handle: string; readonly platform: "bluesky" | "mastodon"; readonly paused: boolean }; readonly output: Connector }
-    /** Connect an account with an app password. Problems: connector_capability_unsupported, connector_credential_refused, connector_platform_error, connector_platform_rate_limited, identity_not_ready, payload_too_large, precondition_failed, unsupported_media_type. */
+    /** Connect an account with an app password. Problems: connector_capability_unsupported, connector_credential_refused, connector_platform_error, connector_platform_rate_limited, idempotency_key_in_progress, idempotency_key_reused, identity_not_ready, payload_too_large, precondition_failed, unsupported_media_type. */
     readonly connect: { readonly input: { /** @minLength 3 @maxLength 64 @pattern ^@?[A-Za-z0-9-]+$ */ readonly handle: string; readonly platform: "bluesky" | "mastodon"; /** @minLength 1 @maxLength 500 */ readonly account: string; /** @minLength 1 @maxLength 500 */ readonly app_password: string; /** @default false */ readonly apply_disclosure?: boolean }; readonly output: Connector }
-    /** Remove a Connector and revoke its credential at the platform. Problems: precondition_failed. */
+    /** Remove a Connector and revoke its credential at the platform. Problems: idempotency_key_in_progress, idempotency_key_reused, precondition_failed. */
     readonly disconnect: { readonly input: { /** @minLength 3 @maxLength 64 @pattern ^@?[A-Za-z0-9-]+$ */ readonly handle: string; readonly platform: "bluesky" | "mastodon" }; readonly output: void }
     /** Begin to connect an account by OAuth. Problems: connector_capability_unsupported, connector_credential_refused, connector_platform_error, connector_platform_rate_limited, idempotency_key_in_progress, idempotency_key_reused, identity_not_ready, payload_too_large, unsupported_media_type. */
     readonly authorize: { readonly input: { /** @minLength 3 @maxLength 64 @pattern ^@?[A-Za-z0-9-]+$ */ readonly handle: string; readonly platform: "bluesky" | "mastodon"; /** @minLength 1 @maxLength 500 */ readonly account?: string }; readonly output: ConnectorAuthorization }
@@ -613,9 +613,9 @@ export interface Calls {
     readonly list: { readonly input: { /** @minLength 3 @maxLength 64 @pattern ^@?[A-Za-z0-9-]+$ */ readonly identity?: string; /** @minimum 1 @maximum 200 */ readonly limit?: number; /** @maxLength 1000 */ readonly cursor?: string }; readonly output: { readonly secrets: ReadonlyArray<Secret>; readonly next_cursor: string | null } }
     /** Read the value of a secret. Problems: secret_name_invalid. */
     readonly value: { readonly input: { /** @maxLength 128 @pattern ^[a-z0-9][a-z0-9._-]{0,127}$ */ readonly name: string; /** @minLength 3 @maxLength 64 @pattern ^@?[A-Za-z0-9-]+$ */ readonly identity?: string; /** @minimum 1 @maximum 2147483647 */ readonly version?: number }; readonly output: SecretValue }
-    /** Create or replace a secret. Problems: conflict, identity_not_ready, payload_too_large, precondition_failed, secret_name_invalid, unsupported_media_type. */
+    /** Create or replace a secret. Problems: conflict, idempotency_key_in_progress, idempotency_key_reused, identity_not_ready, payload_too_large, precondition_failed, secret_name_invalid, unsupported_media_type. */
     readonly put: { readonly input: { /** @maxLength 128 @pattern ^[a-z0-9][a-z0-9._-]{0,127}$ */ readonly name: string; /** @minLength 3 @maxLength 64 @pattern ^@?[A-Za-z0-9-]+$ */ readonly identity?: string; readonly value: string; /** @maxLength 500 */ readonly description?: string | null }; readonly output: Secret }
-    /** Delete a secret and all its versions. Problems: precondition_failed, secret_name_invalid. */
+    /** Delete a secret and all its versions. Problems: idempotency_key_in_progress, idempotency_key_reused, precondition_failed, secret_name_invalid. */
     readonly remove: { readonly input: { /** @maxLength 128 @pattern ^[a-z0-9][a-z0-9._-]{0,127}$ */ readonly name: string; /** @minLength 3 @maxLength 64 @pattern ^@?[A-Za-z0-9-]+$ */ readonly identity?: string }; readonly output: void }
     /** List the stored versions of a secret. Problems: invalid_cursor, secret_name_invalid. */
     readonly versions: { readonly input: { /** @maxLength 128 @pattern ^[a-z0-9][a-z0-9._-]{0,127}$ */ readonly name: string; /** @minLength 3 @maxLength 64 @pattern ^@?[A-Za-z0-9-]+$ */ readonly identity?: string; /** @minimum 1 @maximum 200 @default 50 */ readonly limit?: number; /** @maxLength 1000 */ readonly cursor?: string }; readonly output: { readonly versions: ReadonlyArray<SecretVersion>; readonly next_cursor: string | null } }
@@ -639,9 +639,9 @@ export interface Calls {
     readonly list: { readonly input: { /** @minimum 1 @maximum 200 @default 50 */ readonly limit?: number; /** @maxLength 1000 */ readonly cursor?: string }; readonly output: { readonly grants: ReadonlyArray<Grant>; readonly next_cursor: string | null } }
     /** Read one Grant. Problems: org_scope_required. */
     readonly read: { readonly input: { /** @format uuid */ readonly id: string }; readonly output: Grant }
-    /** Change an app's scopes, Identities, networks or expiry. Problems: payload_too_large, precondition_failed, scope_unknown, session_required, unsupported_media_type. */
+    /** Change an app's scopes, Identities, networks or expiry. Problems: idempotency_key_in_progress, idempotency_key_reused, payload_too_large, precondition_failed, scope_unknown, session_required, unsupported_media_type. */
     readonly update: { readonly input: { /** @format uuid */ readonly id: string; /** @maxItems 100 */ readonly scopes?: ReadonlyArray</** @maxLength 50 */ string>; /** @minItems 1 @maxItems 200 */ readonly handles?: ReadonlyArray</** @minLength 3 @maxLength 64 @pattern ^@?[A-Za-z0-9-]+$ */ string> | null; /** @minItems 1 @maxItems 20 */ readonly networks?: ReadonlyArray</** @maxLength 64 */ string> | null; /** @format date-time */ readonly expires_at?: string }; readonly output: Grant }
-    /** Revoke the access of an app. Problems: org_scope_required, precondition_failed. */
+    /** Revoke the access of an app. Problems: idempotency_key_in_progress, idempotency_key_reused, org_scope_required, precondition_failed. */
     readonly revoke: { readonly input: { /** @format uuid */ readonly id: string }; readonly output: void }
   }
   readonly public: {

@@ -27,6 +27,15 @@ export const completeResponses = (operation: Json, limited: boolean, tagged: boo
     }
     if (tagged && status === "200") response["headers"]["etag"] = componentHeader("etag")
   }
+  // A range is a response of its own, which the library does not describe.
+  if (operation["responses"]["416"] !== undefined) {
+    const whole: Json = operation["responses"]["200"]
+    operation["responses"]["206"] = {
+      description: "The requested range",
+      headers: { ...whole["headers"], "content-range": header("The range, and the size of the whole.") },
+      content: whole["content"],
+    }
+  }
   if (tagged) {
     operation["responses"]["304"] = {
       description: "Not modified: the client already has this representation",

@@ -31,12 +31,8 @@ const cannotCome = (
   // This code is only returned for repeats whose response was not stored.
   impossible.add("conflict")
   if (names._tag === "Nowhere") impossible.add("not_found")
-  if (operation["requestBody"] === undefined) {
-    impossible.add("payload_too_large").add("unsupported_media_type")
-    if (operation["parameters"].length === 0 && method !== "post" && scope !== "public")
-      impossible.add("invalid_request")
-  }
-  if (method !== "post") impossible.add("idempotency_key_in_progress").add("idempotency_key_reused")
+  if (operation["requestBody"] === undefined) impossible.add("payload_too_large").add("unsupported_media_type")
+  if (method === "get") impossible.add("idempotency_key_in_progress").add("idempotency_key_reused")
   return impossible
 }
 
