@@ -103,6 +103,20 @@ describe("Body of", () => {
   )
 })
 
+it("Members of a body are rejected by name at every operation that takes none", async () => {
+  const bodyless = operations.filter(({ method, endpoint }) => method !== "GET" && endpoint.payload.size === 0)
+  expect(bodyless.length).toBeGreaterThan(20)
+  for (const operation of bodyless) {
+    const { status, body } = await send(operation, { force: true })
+    const named = [{ path: "/force", message: "unknown member; the body takes none" }]
+    expect([status, body.code, body.errors], operation.id).toEqual([400, "invalid_request", named])
+  }
+  const retry = bodyless.find(({ id }) => id === "identities.retry")!
+  expect((await send(retry, [])).body.errors).toEqual([{ path: "", message: "expected no body" }])
+  // Many clients send an empty object with every request.
+  expect((await send(retry, {})).status).toBe(202)
+})
+
 describe("Path and query of", () => {
   const withText = operations.filter(({ path, id }) => path.includes(":") && !id.startsWith("events.stream"))
   const segment = fc.oneof(

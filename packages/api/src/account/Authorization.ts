@@ -53,7 +53,7 @@ import { inNewerForm } from "../http/Translations.ts"
 import * as Idempotency from "../idempotency/Idempotency.ts"
 import { limited } from "../limits/PublicLimit.ts"
 import { note } from "../limits/RateLimitHeaders.ts"
-import { needlessQuery } from "../problems/Violations.ts"
+import { needlessBody, needlessQuery } from "../problems/Violations.ts"
 import * as RequestTarget from "./RequestTarget.ts"
 
 interface Call {
@@ -195,16 +195,26 @@ const make = Effect.gen(function* () {
   })
 
   /**
-   * Runs the handler, but rejects a query at an endpoint that takes none. Other queries are validated when they are
+   * Runs the handler, but rejects a query or a body at an endpoint that takes none. Others are validated when they are
    * decoded.
    */
-  const ofKnownQuery = <E, R>(
+  const ofKnownMembers = <E, R>(
     endpoint: HttpApiEndpoint.Top,
     query: RequestTarget.Members,
     handler: Effect.Effect<HttpServerResponse.HttpServerResponse, E, R>,
-  ): Effect.Effect<HttpServerResponse.HttpServerResponse, E | InvalidRequest, R> => {
+  ): Effect.Effect<
+    HttpServerResponse.HttpServerResponse,
+    E | InvalidRequest,
+    R | HttpServerRequest.HttpServerRequest
+  > => {
+    const judged = (
+      refused: InvalidRequest | undefined,
+    ): Effect.Effect<HttpServerResponse.HttpServerResponse, E | InvalidRequest, R> =>
+      refused === undefined ? handler : Effect.fail(refused)
     const refused = needlessQuery(endpoint, query)
-    return refused === undefined ? handler : Effect.fail(refused)
+    return refused !== undefined || endpoint.method === "GET" || endpoint.payload.size > 0
+      ? judged(refused)
+      : Effect.flatMap(needlessBody(endpoint), judged)
   }
 
   /** Notifies open pages after a call that changed a resource. */
@@ -226,7 +236,7 @@ const make = Effect.gen(function* () {
     withRequest(
       Effect.provideService(
         recording.recorded(
-          ofKnownQuery(call.endpoint, query, handler),
+          ofKnownMembers(call.endpoint, query, handler),
           (once) =>
             call.endpoint.method !== "GET"
               ? Effect.tap(

@@ -141,9 +141,37 @@ export const needlessQuery = (
   query: Readonly<Record<string, unknown>>,
 ): InvalidRequest | undefined => {
   const names = endpoint.query === undefined ? Object.keys(query) : []
-  if (names.length === 0) return undefined
+  return names.length === 0 ? undefined : unknownMembers("query", endpoint, names)
+}
+
+const unknownMembers = (slot: "body" | "query", endpoint: HttpApiEndpoint.Top, names: ReadonlyArray<string>) => {
   const errors = names
     .slice(0, violationsAtMost)
-    .map((name) => withExpected("query", endpoint)({ path: pointer([name]), message: unknownMember }))
-  return new InvalidRequest({ detail: `The query is not valid at ${errors[0]!.path}: ${errors[0]!.message}`, errors })
+    .map((name) => withExpected(slot, endpoint)({ path: pointer([name]), message: unknownMember }))
+  return new InvalidRequest({ detail: `The ${slot} is not valid at ${errors[0]!.path}: ${errors[0]!.message}`, errors })
 }
+
+/** Returns the member names of a JSON object, none for null and an empty text, and undefined for other content. */
+const namesIn = (text: string): ReadonlyArray<string> | undefined => {
+  if (text.trim() === "") return []
+  try {
+    const value: unknown = JSON.parse(text)
+    return value === null ? [] : typeof value === "object" && !Array.isArray(value) ? Object.keys(value) : undefined
+  } catch {
+    return undefined
+  }
+}
+
+/**
+ * Rejects a body, for endpoints that take none; the library ignores it. A caller that sends members expects an effect,
+ * such as other recipients of a draft that is sent. Many clients send `{}` with every request, so it is accepted.
+ */
+export const needlessBody = Effect.fnUntraced(function* (endpoint: HttpApiEndpoint.Top) {
+  const request = yield* HttpServerRequest.HttpServerRequest
+  const names = yield* Effect.match(request.text, { onFailure: () => undefined, onSuccess: namesIn })
+  if (names === undefined) {
+    const message = "expected no body"
+    return new InvalidRequest({ detail: "The operation takes no body.", errors: [{ path: "", message }] })
+  }
+  return names.length === 0 ? undefined : unknownMembers("body", endpoint, names)
+})
