@@ -10,18 +10,31 @@ import { describe, expect, it } from "vitest"
 const operations = Object.values<any>(document["paths"]).flatMap((path) => Object.values<any>(path))
 
 describe("OpenAPI document", () => {
-  it("supports 304 by its entity tag", () => {
-    const read = (path: string) => document["paths"][path].get
-    for (const path of [
-      "/api/identities/{handle}",
-      "/api/identities/{handle}/card",
-      "/api/identities/{handle}/tunnel",
-    ]) {
-      expect(Object.keys(read(path).responses), path).toContain("304")
+  it("has an entity tag and 304 for every read of a single resource", () => {
+    // These return a download, or show a secret or the caller.
+    const other = /\/(?:raw|archive|text|request|wait|identity-key|client-metadata\.json)$|\{index\}$/
+    const single = Object.entries<any>(document["paths"]).filter(
+      ([path, { get }]) =>
+        get !== undefined && /\}(?:\/(?:card|tunnel|mail|proof|value))?$/.test(path) && !other.test(path),
+    )
+    const answering = new Set(["/api/handles/{handle}"])
+    for (const [path, { get }] of single) {
+      if (answering.has(path)) continue
+      expect(Object.keys(get.responses), path).toContain("304")
+      expect(get.responses["200"].headers, path).toHaveProperty("etag")
       expect(
-        read(path).parameters.map(({ name }: { name: string }) => name),
+        get.parameters.map(({ name }: { name: string }) => name),
         path,
       ).toContain("If-None-Match")
+    }
+    expect(single.length).toBeGreaterThan(18)
+  })
+
+  it("takes the media type of merge patches at every PATCH of one resource", () => {
+    for (const [path, { patch }] of Object.entries<any>(document["paths"])) {
+      // This endpoint marks the messages that its body names.
+      if (patch === undefined || path === "/api/identities/{handle}/messages") continue
+      expect(Object.keys(patch.requestBody.content), path).toEqual(["application/json", "application/merge-patch+json"])
     }
   })
 

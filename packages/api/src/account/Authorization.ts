@@ -297,9 +297,10 @@ const make = Effect.gen(function* () {
             const refused = needlessQuery(endpoint, query)
             return refused === undefined ? handler : Effect.die(refused)
           })
-    const translated = Effect.flatMap(RequestContext, (exchange) =>
-      Effect.flatMap(inVersion(exchange, group, endpoint), (request) => withRequest(judged, request)),
-    )
+    const translated = Effect.flatMap(RequestContext, (exchange) => {
+      exchange.tagged = Context.get(endpoint.annotations, Tagged)
+      return Effect.flatMap(inVersion(exchange, group, endpoint), (request) => withRequest(judged, request))
+    })
     return limit === undefined ? translated : Effect.andThen(Effect.orDie(limited(publicLimits, limit)), translated)
   })
 

@@ -5,15 +5,18 @@ import { Caller, Subject } from "@svc/domain/account/Authorization"
 import { makeUuidV7 } from "@svc/domain/Ids"
 import { hostOf } from "@svc/domain/oauth/Redirect"
 import { ScopeExceeds, SignInInvalid } from "@svc/domain/problems/Problem"
+import { AgentSignIn } from "@svc/domain/proof/SignIn"
 import { OAuthClients } from "@svc/cluster/oauth/OAuthClients"
 import { SignIns } from "@svc/cluster/proof/SignIns"
 import { Effect } from "effect"
 import * as AuditNotes from "../audit/AuditNotes.ts"
-import { untagged } from "../EntityTags.ts"
+import { unchanged } from "../EntityTags.ts"
 import { RequestContext, unlessMade } from "../RequestContext.ts"
 import * as RequestServices from "../http/RequestServices.ts"
 import { clientIdOf, judgeSignIn, queryOf } from "../oauth/AuthorizationRequest.ts"
 import { mayChangeLists, onRecord, recordedAs } from "./ProofRecords.ts"
+
+const asRead = unchanged(AgentSignIn)
 
 export const layer = RequestServices.group(
   Api,
@@ -77,8 +80,8 @@ export const layer = RequestServices.group(
       approve: decide(true),
       refuse: decide(false),
       end: Effect.fnUntraced(function* ({ params, headers }) {
-        yield* untagged(headers["if-match"])
         const subject = yield* Subject
+        yield* asRead(headers["if-match"], signIns.read(subject.id, params.id))
         const { site } = yield* signIns.read(subject.id, params.id)
         yield* recordedAs("sign_in", params.id, site)
         yield* unlessMade(noting((note) => signIns.end(subject, params.id, note)))

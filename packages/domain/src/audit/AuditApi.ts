@@ -4,7 +4,7 @@
  */
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
-import { callers, Confidential, inRealm } from "../account/Policy.ts"
+import { callers, Confidential, inRealm, Tagged } from "../account/Policy.ts"
 import { About } from "../account/EndpointScope.ts"
 import { HandleText } from "../handles/HandleParam.ts"
 import { AuditId } from "../IdSchemas.ts"
@@ -120,7 +120,8 @@ export class AuditApi extends HttpApiGroup.make("audit")
     })
       .pipe(inRealm())
       .annotate(OpenApi.Summary, "Read one record of the audit log")
-      .annotate(Confidential, true),
+      .annotate(Confidential, true)
+      .annotate(Tagged, true),
   )
   .annotateEndpoints(About, "account")
   .annotate(OpenApi.Description, "The audit log of the account.") {}

@@ -1,7 +1,7 @@
 /** The A2A Card of an Identity, and its public profile. */
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
-import { AddressLimit, onIdentity, open } from "../account/Policy.ts"
+import { AddressLimit, onIdentity, open, Tagged } from "../account/Policy.ts"
 import { HandleParam } from "../handles/HandleParam.ts"
 import { conditional } from "../Precondition.ts"
 import { IdentityNotReady, NotFound, PreconditionFailed, RateLimited, Unavailable } from "../problems/Problem.ts"
@@ -52,6 +52,7 @@ export class ProfileApi extends HttpApiGroup.make("profiles")
     })
       .pipe(open)
       .annotate(AddressLimit, "profile")
+      .annotate(Tagged, true)
       .annotate(OpenApi.Summary, "Read a public profile"),
   )
   .annotate(OpenApi.Description, "The public card of an Identity.") {}

@@ -1,7 +1,7 @@
 /** Operations of sending mail, drafts and approvals. */
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
-import { Confidential, onIdentity } from "../account/Policy.ts"
+import { Confidential, onIdentity, Tagged } from "../account/Policy.ts"
 import { HandleParam } from "../handles/HandleParam.ts"
 import { MessageId } from "../IdSchemas.ts"
 import { Tool } from "../mcp/Tool.ts"
@@ -165,6 +165,7 @@ export class SendingApi extends HttpApiGroup.make("sending")
     })
       .pipe(onIdentity("any"))
       .annotate(OpenApi.Summary, "Read a message that awaits approval")
+      .annotate(Tagged, true)
       .annotate(Tool, {
         name: "svc_approval_get",
         effect: "read",

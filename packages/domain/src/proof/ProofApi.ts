@@ -77,7 +77,7 @@ export class ProofApi extends HttpApiGroup.make("proof")
     HttpApiEndpoint.patch("updateSettings", "/api/identities/:handle/proof", {
       params,
       headers: conditional,
-      payload: ProofPatch,
+      payload: [ProofPatch, ProofPatch.pipe(HttpApiSchema.asJson({ contentType: "application/merge-patch+json" }))],
       success: ProofSettings,
       error: [NotFound, PreconditionFailed, Unavailable],
     })

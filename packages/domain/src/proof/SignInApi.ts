@@ -1,7 +1,7 @@
 /** Operations of signing in as the agent at relying parties of OpenID Connect. */
 import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
 import { About, Issues } from "../account/EndpointScope.ts"
-import { Confidential, onIdentity, ShowsSecret } from "../account/Policy.ts"
+import { Confidential, onIdentity, ShowsSecret, Tagged } from "../account/Policy.ts"
 import { HandleParam } from "../handles/HandleParam.ts"
 import { Uuid } from "../IdSchemas.ts"
 import { Tool } from "../mcp/Tool.ts"
@@ -57,7 +57,8 @@ export class AgentSignInApi extends HttpApiGroup.make("agent_sign_ins")
       error: [NotFound, Unavailable],
     })
       .pipe(onIdentity("any"))
-      .annotate(OpenApi.Summary, "Read one sign-in"),
+      .annotate(OpenApi.Summary, "Read one sign-in")
+      .annotate(Tagged, true),
     HttpApiEndpoint.post("approve", "/api/identities/:handle/sign-ins/:id/approve", {
       params: one,
       success: AgentSignIn,
