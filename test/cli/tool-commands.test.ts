@@ -77,4 +77,11 @@ describe("The command of a tool", () => {
       expect([member, cleared]).toEqual([member, expected(tool, { ...input, [member]: clears ? null : "" })])
     }
   })
+
+  it("of a reply needs no recipients, which the message determines", async () => {
+    const input = { handle: "ada", to: [], text: "Yes.", reply_to_message: "msg_1" }
+    expect(await sentBy("email send ada --text Yes. --reply-to-message msg_1".split(" "))).toEqual(
+      expected(byName.get("svc_email_send")!, input),
+    )
+  })
 })

@@ -21,6 +21,7 @@ interface Shape {
   readonly description?: string
   readonly anyOf?: ReadonlyArray<Shape>
   readonly items?: Shape
+  readonly minItems?: number
 }
 
 const kebab = (name: string) => name.replaceAll("_", "-")
@@ -47,6 +48,12 @@ const readList = (name: string, text: string): Given =>
           .map((one) => one.trim())
           .filter((one) => one !== ""),
       )
+
+/** A required list that may be empty, such as the recipients of a reply, can be left out. */
+const argumentOf = (member: string, shape: Shape): Argument.Argument<string> => {
+  const argument = Argument.String(kebab(member)).pipe(Argument.withDescription(shape.description ?? ""))
+  return isList(shape) && shape.minItems === undefined ? Argument.withDefault(argument, "") : argument
+}
 
 /** The value of an argument; undefined if its flag was not given. */
 type Given = Effect.Effect<unknown, Misused>
@@ -113,9 +120,7 @@ const commandOf = (tool: BoundTool) => {
   const command = Command.make(
     verbOf(name),
     {
-      positional: positional.map(([member, shape]) =>
-        Argument.String(kebab(member)).pipe(Argument.withDescription(shape.description ?? "")),
-      ),
+      positional: positional.map(([member, shape]) => argumentOf(member, shape)),
       optional: optional.map(([member, shape]) => flagOf(member, shape)),
       secret: secret.map(([member, shape]) =>
         Flag.Boolean(`${kebab(member)}-stdin`).pipe(
