@@ -6,7 +6,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { call } from "../harness/Client.ts"
 import { eventually, startService, type OwnService } from "../harness/Service.ts"
 import { createAccount, type AccountResources, pathTo } from "./AccountResources.ts"
-import { type Operation, operations } from "./Operations.ts"
+import { type Operation, operations, pathOf } from "./Operations.ts"
 
 let service: OwnService
 let own: AccountResources
@@ -88,6 +88,16 @@ describe("Change with If-Match", () => {
       }
     },
   )
+
+  it("of a resource that does not exist is rejected, also with `*`", async () => {
+    const missing = changing.filter(({ path }) => /:(?:id|kid|name|address)\b/.test(path))
+    expect(missing.length).toBeGreaterThan(15)
+    for (const operation of missing) {
+      const path = pathOf(operation, own.handle).replace(":kid", "none")
+      const { status, body } = await change(operation, path, others[operation.id] ?? operation.body, "*")
+      expect([status, body.code], operation.id).toEqual([412, "precondition_failed"])
+    }
+  })
 
   it("of an outdated version is rejected when a draft is sent", async () => {
     const path = `/api/identities/${own.handle}/drafts`

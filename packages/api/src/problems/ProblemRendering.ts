@@ -8,6 +8,7 @@ import {
   Internal,
   InvalidRequest,
   isProblem,
+  NotFound,
   PayloadTooLarge,
   type Problem,
   Unavailable,
@@ -15,8 +16,9 @@ import {
 } from "@svc/domain/problems/Problem"
 import { ProblemRendering } from "@svc/domain/problems/ProblemRendering"
 import { Cause, Effect, Layer } from "effect"
-import { HttpServerError, type HttpServerRequest, type HttpServerResponse } from "effect/http"
+import { HttpServerError, HttpServerRequest, type HttpServerResponse } from "effect/http"
 import { type HttpApiEndpoint, HttpApiError } from "effect/http-api"
+import { notAsSeen } from "../EntityTags.ts"
 import { RequestContext, RequestId } from "../RequestContext.ts"
 import { note } from "../limits/RateLimitHeaders.ts"
 import * as RequestMetrics from "../RequestMetrics.ts"
@@ -73,6 +75,13 @@ export const problemOf = (cause: Cause.Cause<unknown>): Effect.Effect<Problem> =
       )
 }
 
+/** A condition of a change requires that the resource exists, also as `*` (RFC 9110 section 13.1.1). */
+const requiresExisting = ({ method }: HttpApiEndpoint.Top) =>
+  Effect.map(
+    HttpServerRequest.HttpServerRequest,
+    ({ headers }) => method !== "GET" && method !== "POST" && headers["if-match"] !== undefined,
+  )
+
 export const layer = Layer.effect(
   ProblemRendering,
   Effect.gen(function* () {
@@ -82,7 +91,8 @@ export const layer = Layer.effect(
       const requestId = yield* RequestId
       const { failure, defect } = endOf(cause)
       const ofRequest = [failure, defect].find(isOfRequest)
-      const problem = yield* ofRequest === undefined ? problemOf(cause) : invalid(ofRequest, endpoint)
+      const found = yield* ofRequest === undefined ? problemOf(cause) : invalid(ofRequest, endpoint)
+      const problem = found instanceof NotFound && (yield* requiresExisting(endpoint)) ? notAsSeen() : found
       const limit = limitOf(problem)
       if (limit !== undefined) note(yield* RequestContext, limit)
       return render(book, requestId, problem)
