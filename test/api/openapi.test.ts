@@ -99,6 +99,7 @@ describe("OpenAPI document", () => {
     for (const path of ["/api/account", "/api/overview", "/api/auth/whoami", "/api/auth/session"])
       expect(document["paths"][path].get.responses["400"], path).toBeDefined()
     const { responses } = document["paths"]["/api/identities/{handle}/messages/{id}/attachments/{index}"].get
+    expect(Object.keys(responses["200"].content)).toEqual(["*/*"])
     expect(responses["206"]).toMatchObject({ content: responses["200"].content, headers: { "content-range": {} } })
   })
 

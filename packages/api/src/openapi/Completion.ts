@@ -27,9 +27,10 @@ export const completeResponses = (operation: Json, limited: boolean, tagged: boo
     }
     if (tagged && status === "200") response["headers"]["etag"] = componentHeader("etag")
   }
-  // A range is a response of its own, which the library does not describe.
+  // The library does not describe that a download has the media type of the file, and that a range is a response of its own.
   if (operation["responses"]["416"] !== undefined) {
     const whole: Json = operation["responses"]["200"]
+    whole["content"] = { "*/*": whole["content"]["application/octet-stream"] }
     operation["responses"]["206"] = {
       description: "The requested range",
       headers: { ...whole["headers"], "content-range": header("The range, and the size of the whole.") },
