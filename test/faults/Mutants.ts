@@ -24,6 +24,7 @@ export const patches = (): ReadonlyArray<string> =>
 /** Settings that make a row as short as possible while it still detects its bugs. */
 const short: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   "device-race": { FAULTS_TIMES: "5" },
+  "cut-store-equal": { FAULTS_OPERATIONS: "1000" },
   "imap-many": { FAULTS_OPERATIONS: "3000" },
   "hostile-imap": { FAULTS_TIMES: "1" },
   "hostile-mail": { FAULTS_TIMES: "1" },

@@ -7,7 +7,12 @@ import { randomBelow } from "../Random.ts"
 import type { Effects, Findings } from "./Findings.ts"
 import type { Answer, RepeatingClient, Request } from "./RepeatingClient.ts"
 
-export interface Change extends Request {
+export interface Change extends Omit<Request, "tool"> {
+  /**
+   * The tool for the same change, and its arguments that are not in the body of the request. A tool of the effect `write` takes a
+   * call without an `idempotency_key` for a repeat of an equal call.
+   */
+  readonly tool?: readonly [name: string, input: object, effect?: "write"]
   /** The name of the change in the audit log. */
   readonly action: string
   /** The Events that it raises. */
@@ -91,13 +96,20 @@ export class Caller {
     asSeenAt,
     refusal,
     repeatedAs,
+    tool,
     ...request
   }: Change): Promise<Answer | undefined> {
-    const headers: Record<string, string> = { "idempotency-key": `${this.handle}-${this.#changes++}` }
-    if (asSeenAt !== undefined && this.draw(2) === 0) {
+    const key = `${this.handle}-${this.#changes++}`
+    const headers: Record<string, string> = { "idempotency-key": key }
+    let asked: Request = { ...request, headers }
+    if (tool !== undefined && this.draw(2) === 0) {
+      const [name, input, effect] = tool
+      const keyed = effect === "write" && this.draw(2) === 0 ? {} : { idempotency_key: key }
+      asked = { ...request, tool: name, body: { ...(request.body as object | undefined), ...input, ...keyed } }
+    } else if (asSeenAt !== undefined && this.draw(2) === 0) {
       headers["if-match"] = (await this.read(asSeenAt)).headers.get("etag") ?? "none"
     }
-    const answer = await this.client.ask({ ...request, headers })
+    const answer = await this.client.ask(asked)
     const { status, isRepeated } = answer
     const isMade = refusal === undefined && (status < 300 || (isRepeated && status === repeatedAs))
     if (isMade) {

@@ -132,6 +132,7 @@ export const cutStore = async (): Promise<Row> => {
         seconds,
         requests: client.requests,
         "repeated requests": client.repeats,
+        "tool calls": client.toolCalls,
         "messages sent": relay.copies.length,
         deliveries: receiver.got.length,
         "deliveries made twice": receiver.got.length - new Set(receiver.got.map(({ body }) => body.id)).size,

@@ -8,7 +8,9 @@ export const identities = (caller: Caller): Resources => {
   const create = async () => {
     const handle = newHandle("cut")
     const body = { handle }
-    const made = await caller.change({ action: "identities.create", method: "POST", path: "/api/identities", body })
+    const tool = ["svc_identity_create", {}, "write"] as const
+    const change = { action: "identities.create", method: "POST", path: "/api/identities", body, tool }
+    const made = await caller.change(change)
     if (made !== undefined) known.add(handle)
   }
 
@@ -21,6 +23,7 @@ export const identities = (caller: Caller): Resources => {
       raises: ["identity.deleted"],
       method: "DELETE",
       path,
+      tool: ["svc_identity_delete", { handle }],
       repeatedAs: 404,
     })
     known.delete(handle)

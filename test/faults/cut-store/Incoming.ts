@@ -61,7 +61,14 @@ export const incoming = (caller: Caller): Resources => {
     const at = `${path}/${await idOf(subject)}`
     const flagged = caller.draw(2) === 0
     const body = { flagged }
-    const made = await caller.change({ action: "messages.patch", method: "PATCH", path: at, body, asSeenAt: at })
+    const made = await caller.change({
+      action: "messages.patch",
+      method: "PATCH",
+      path: at,
+      body,
+      asSeenAt: at,
+      tool: ["svc_email_update", { handle: caller.handle, id: known.get(subject)!.id }],
+    })
     if (made !== undefined) caller.findings.same(`flag of "${subject}"`, [String(made.body.flagged)], [String(flagged)])
     known.get(subject)!.isFlagged = flagged
   }

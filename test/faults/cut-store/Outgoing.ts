@@ -11,7 +11,7 @@ export interface Outgoing extends Resources {
 }
 
 export const outgoing = (caller: Caller): Outgoing => {
-  const { own } = caller
+  const { own, handle } = caller
   const drafts = new Map<string, string>()
   const sent = new Set<string>()
   const refused = new Set<string>()
@@ -24,7 +24,8 @@ export const outgoing = (caller: Caller): Outgoing => {
   const draft = async () => {
     const subject = caller.text("draft")
     const body = { to, subject, text: "t" }
-    const made = await caller.change({ action: "sending.draft", method: "POST", path: `${own}/drafts`, body })
+    const tool = ["svc_email_draft", { handle }, "write"] as const
+    const made = await caller.change({ action: "sending.draft", method: "POST", path: `${own}/drafts`, body, tool })
     if (made !== undefined) drafts.set(made.body.id, subject)
   }
 
@@ -37,17 +38,20 @@ export const outgoing = (caller: Caller): Outgoing => {
   const replace = onDraft(async (path, _, id) => {
     const subject = caller.text("draft")
     const body = { to, subject, text: "t" }
-    await caller.change({ action: "sending.replaceDraft", method: "PUT", path, body, asSeenAt: path })
+    const tool = ["svc_draft_update", { handle, id }] as const
+    await caller.change({ action: "sending.replaceDraft", method: "PUT", path, body, asSeenAt: path, tool })
     drafts.set(id, subject)
   })
 
   const discard = onDraft(async (path, _, id) => {
-    await caller.change({ action: "sending.removeDraft", method: "DELETE", path, asSeenAt: path })
+    const tool = ["svc_draft_delete", { handle, id }] as const
+    await caller.change({ action: "sending.removeDraft", method: "DELETE", path, asSeenAt: path, tool })
     drafts.delete(id)
   })
 
   const sendDraft = onDraft(async (path, subject, id) => {
-    const change = { action: "sending.sendDraft", method: "POST", path: `${path}/send`, asSeenAt: path }
+    const tool = ["svc_draft_send", { handle, id }] as const
+    const change = { action: "sending.sendDraft", method: "POST", path: `${path}/send`, asSeenAt: path, tool }
     if ((await caller.change(change)) !== undefined) isSent(subject)
     drafts.delete(id)
   })
@@ -55,7 +59,8 @@ export const outgoing = (caller: Caller): Outgoing => {
   const send = async () => {
     const subject = caller.text("sent")
     const body = { to, subject, text: caller.draw(4) === 0 ? largeText : "t" }
-    const change = { action: "sending.send", method: "POST", path: `${own}/messages/send`, body }
+    const tool = ["svc_email_send", { handle }, "write"] as const
+    const change = { action: "sending.send", method: "POST", path: `${own}/messages/send`, body, tool }
     if ((await caller.change(change)) !== undefined) isSent(subject)
   }
 

@@ -9,6 +9,8 @@ export interface Request {
   readonly body?: unknown
   readonly headers?: Record<string, string>
   readonly token?: string
+  /** Calls this tool with `body` as its arguments in place of a REST operation. */
+  readonly tool?: string
 }
 
 export interface Answer extends ApiResponse {
@@ -22,9 +24,19 @@ const patienceMillis = 120_000
 /** Whether a response is final: it neither asks the client to wait nor reports a fault of the service. */
 const isAnswer = ({ status, body }: ApiResponse) => status < 500 && body?.agent_hint !== "wait"
 
+/** Calls a tool over MCP. Its result, or its problem, is the body of the returned response. */
+const callTool = async (base: string, name: string, input: unknown, token: string): Promise<ApiResponse> => {
+  const body = { jsonrpc: "2.0", id: 1, method: "tools/call", params: { name, arguments: input } }
+  const response = await call(base, "POST", "/api/mcp", { token, body })
+  const { isError = false, structuredContent } = response.body?.result ?? {}
+  if (structuredContent === undefined) return response
+  return { ...response, status: isError === true ? structuredContent.status : 200, body: structuredContent }
+}
+
 export class RepeatingClient {
   requests = 0
   repeats = 0
+  toolCalls = 0
   readonly #base: () => string
   readonly #token: string
   readonly #findings: Findings
@@ -36,12 +48,17 @@ export class RepeatingClient {
     this.#findings = findings
   }
 
-  async ask({ method, path, body, headers = {}, token = this.#token }: Request): Promise<Answer> {
+  async ask({ method, path, body, headers = {}, token = this.#token, tool }: Request): Promise<Answer> {
     const began = Date.now()
     for (let attempt = 1; ; attempt++) {
       this.requests++
       if (attempt > 1) this.repeats++
-      const response = await call(this.#base(), method, path, { token, headers, body }).catch(() => undefined)
+      if (tool !== undefined) this.toolCalls++
+      const attempted =
+        tool === undefined
+          ? call(this.#base(), method, path, { token, headers, body })
+          : callTool(this.#base(), tool, body, token)
+      const response = await attempted.catch(() => undefined)
       if (response !== undefined) {
         if (isAnswer(response)) return { ...response, isRepeated: attempt > 1 }
         // A moment without the store is reported as `unavailable`, which asks the client to wait, and as nothing else.

@@ -15,8 +15,14 @@ const secrets = (caller: Caller): Resources => {
     const value = caller.text("value")
     const path = pathOf(name)
     const seen = known.has(name) ? { asSeenAt: `${path}/value` } : {}
-    if ((await caller.change({ action: "vault.put", method: "PUT", path, body: { value }, ...seen })) === undefined)
-      return
+    const change = {
+      action: "vault.put",
+      method: "PUT",
+      path,
+      body: { value },
+      tool: ["svc_vault_set", { name }],
+    } as const
+    if ((await caller.change({ ...change, ...seen })) === undefined) return
     known.set(name, value)
     await compareValue(name, value)
   }
@@ -25,7 +31,8 @@ const secrets = (caller: Caller): Resources => {
     const name = anyName()
     const path = pathOf(name)
     const seen = known.has(name) ? { asSeenAt: `${path}/value` } : { refusal: 404 }
-    await caller.change({ action: "vault.remove", method: "DELETE", path, ...seen })
+    const tool = ["svc_vault_delete", { name }] as const
+    await caller.change({ action: "vault.remove", method: "DELETE", path, tool, ...seen })
     known.delete(name)
   }
 
@@ -47,7 +54,8 @@ const webhooks = (caller: Caller): Resources => {
   const create = async () => {
     const description = caller.text("Webhook")
     const body = { url: "http://127.0.0.1:9/", event_types: ["email.bounced"], description }
-    const made = await caller.change({ action: "webhooks.create", method: "POST", path, body, repeatedAs: 409 })
+    const tool = ["svc_webhook_create", { handle: caller.handle }, "write"] as const
+    const made = await caller.change({ action: "webhooks.create", method: "POST", path, body, tool, repeatedAs: 409 })
     if (made !== undefined) known.set(createdId(made), description)
   }
 
@@ -64,7 +72,8 @@ const webhooks = (caller: Caller): Resources => {
     const id = caller.pick(known.keys())
     if (id === undefined) return create()
     const at = `${path}/${id}`
-    await caller.change({ action: "webhooks.remove", method: "DELETE", path: at, asSeenAt: at })
+    const tool = ["svc_webhook_delete", { handle: caller.handle, id }] as const
+    await caller.change({ action: "webhooks.remove", method: "DELETE", path: at, asSeenAt: at, tool })
     known.delete(id)
   }
 
@@ -152,6 +161,7 @@ const card = (caller: Caller): Resources => {
       path,
       body,
       asSeenAt: path,
+      tool: ["svc_card_update", { handle: caller.handle }],
     })
   }
 
