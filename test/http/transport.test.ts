@@ -57,14 +57,16 @@ describe("Method", () => {
   )
 
   it("HEAD with a credential equals GET without a body, and a stream ends", async () => {
-    for (const path of [
-      "/api/auth/whoami",
-      "/api/identities",
-      `/api/identities/${handle}/card`,
-      "/api/events/stream",
-    ]) {
+    const json = "application/json"
+    for (const [path, type] of [
+      ["/api/auth/whoami", json],
+      ["/api/identities", json],
+      [`/api/identities/${handle}/card`, json],
+      ["/api/events/stream", "text/event-stream"],
+      ["/api/audit/export", "application/jsonl"],
+    ] as const) {
       const head = await raw("HEAD", path, bearer())
-      expect([head.status, head.body.length], path).toEqual([200, 0])
+      expect([head.status, head.body.length, head.headers["content-type"]], path).toEqual([200, 0, type])
     }
     expect((await raw("HEAD", "/api/nothing")).status).toBe(404)
     expect((await raw("HEAD", "/api/mcp")).status).toBe(405)

@@ -241,6 +241,14 @@ const namesHost = ({ source }: HttpServerRequest.HttpServerRequest): boolean => 
 /** An empty segment, as a trailing slash makes one, which the router would take for a parameter. */
 const hasEmptySegment = (path: string) => path.length > 1 && (path.endsWith("/") || path.includes("//"))
 
-/** A stream would continue although HEAD has no body. */
-const bodiless = (response: HttpServerResponse.HttpServerResponse) =>
-  response.body._tag === "Stream" ? HttpServerResponse.setBody(response, HttpBody.empty) : response
+/** A stream would continue although HEAD has no body. Its headers are those of GET. */
+const bodiless = (response: HttpServerResponse.HttpServerResponse) => {
+  const { body } = response
+  return body._tag === "Stream"
+    ? HttpServerResponse.setHeader(
+        HttpServerResponse.setBody(response, HttpBody.empty),
+        "content-type",
+        body.contentType,
+      )
+    : response
+}
