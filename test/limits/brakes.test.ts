@@ -23,7 +23,13 @@ let addresses = 0
 const client = { address: "", app: "" }
 const send = (method: string, path: string, body?: unknown, headers: Record<string, string> = {}) =>
   call(service.base, method, path, { body, headers: { "x-forwarded-for": client.address, ...headers } })
-const status = async (...request: Parameters<typeof send>) => (await send(...request)).status
+/** `Retry-After` of the latest response. */
+let retryAfter: string | null = null
+const status = async (...request: Parameters<typeof send>) => {
+  const { status: answered, headers } = await send(...request)
+  retryAfter = headers.get("retry-after")
+  return answered
+}
 const form = { "content-type": "application/x-www-form-urlencoded" }
 const token = (members: Record<string, string>) =>
   status(
@@ -32,12 +38,13 @@ const token = (members: Record<string, string>) =>
     String(new URLSearchParams({ grant_type: "authorization_code", client_id: client.app, ...members })),
     form,
   )
-const register = () => send("POST", "/api/oauth/register", { client_name: "app", redirect_uris: [here] })
+const newApp = { client_name: "app", redirect_uris: [here] }
+const register = () => send("POST", "/api/oauth/register", newApp)
 const newAddress = () => `198.51.100.${++addresses}`
 
 /** Makes one call that the limit counts, and returns its status. A new limit needs an entry here. */
 const brakes: { readonly [Name in PublicLimitName]: (() => Promise<number>) | "by host" } = {
-  oauth_register: async () => (await register()).status,
+  oauth_register: () => status("POST", "/api/oauth/register", newApp),
   profile: () => status("GET", "/api/profiles/nobody"),
   hits: () => status("POST", "/api/hits", { path: "/" }),
   contact: () => status("POST", "/api/contact", { name: "Ada", email: "ada@example.org", message: "hello" }),
@@ -76,6 +83,7 @@ describe("a public limit", () => {
       for (let n = 0; n <= most; n++) statuses.push(await brake())
       expect(statuses.slice(0, most)).not.toContain(429)
       expect(statuses[most], String(statuses)).toBe(429)
+      expect(Number(retryAfter)).toBeGreaterThan(0)
     })
   }
 })

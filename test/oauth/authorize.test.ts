@@ -22,12 +22,12 @@ describe("The page on which an app is connected", () => {
   const anonymous = { headers: { cookie: "" } }
   const unknown = "This app cannot be connected"
   const expired = "This request is no longer valid"
-  const busy = "Temporarily unavailable"
+  const reload = "Temporarily unavailable. Try again in a moment.</h1><p>Nothing was sent to the app. Reload this page."
 
   type Opened = readonly [string, string, Readonly<Record<string, Outcome>>, number, string, ReadonlyArray<string>]
   it.each<Opened>([
-    ["the client has too many requests", query, { limit: limited }, 429, busy, []],
-    ["the store is unavailable", query, { open: unavailable }, 503, busy, ["open"]],
+    ["the client has too many requests", query, { limit: limited }, 429, reload, []],
+    ["the store is unavailable", query, { open: unavailable }, 503, reload, ["open"]],
     ["the query is too long", `${query}&x=${"x".repeat(9_000)}`, {}, 400, unknown, []],
     ["the app is unknown", query, { open: request }, 400, unknown, ["open", "document"]],
     ["the app has no id", "", { open: Effect.succeed({ id, query: "" }) }, 400, unknown, ["open"]],

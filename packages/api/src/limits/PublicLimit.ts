@@ -1,4 +1,4 @@
-/** Counts a call without a credential against its limit, and sets the rate limit headers. */
+/** Counts a call without a credential against its limit, and sets the rate limit headers, also of pages. */
 import type { PublicLimitName } from "@svc/domain/account/Policy"
 import type { PublicLimits } from "@svc/cluster/limits/PublicLimits"
 import { Effect } from "effect"
@@ -8,8 +8,15 @@ import { note } from "./RateLimitHeaders.ts"
 
 export const limited = (limits: PublicLimits["Service"], name: PublicLimitName) =>
   Effect.gen(function* () {
-    const { limit, remaining, resetSeconds } = yield* limits.take(name, yield* clientAddress)
-    note(yield* RequestContext, {
+    const exchange = yield* RequestContext
+    const { limit, remaining, resetSeconds } = yield* Effect.tapError(
+      limits.take(name, yield* clientAddress),
+      ({ retry_after_seconds }) =>
+        Effect.sync(() => {
+          if (retry_after_seconds !== undefined) exchange.headers["retry-after"] = String(retry_after_seconds)
+        }),
+    )
+    note(exchange, {
       name,
       quota: limit.quota,
       windowSeconds: limit.windowSeconds,

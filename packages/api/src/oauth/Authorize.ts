@@ -260,9 +260,9 @@ export const layer = HttpRouter.use((router) =>
             case "DocumentRefused":
               return unknown(say, "message" in failure ? String(failure.message) : say.unknownWhy)
             case "rate_limited":
-              return noticePage(say, say.busy, say.again, 429)
+              return noticePage(say, say.busy, say.reload, 429)
             case "unavailable":
-              return noticePage(say, say.busy, say.again, 503)
+              return noticePage(say, say.busy, say.reload, 503)
             default:
               return expiredPage(say)
           }

@@ -146,6 +146,11 @@ export const words = texts({
     "Vorübergehend nicht verfügbar. Versuche es gleich noch einmal.",
     "Temporairement indisponible. Réessayez dans un instant.",
   ],
+  reload: [
+    "Nothing was sent to the app. Reload this page. If that does not help, start again in your app.",
+    "An die App wurde nichts gesendet. Lade diese Seite neu. Wenn das nicht hilft, beginne in deiner App von vorn.",
+    "Rien n’a été envoyé à l’application. Rechargez cette page. Si cela ne suffit pas, recommencez dans votre application.",
+  ],
   capabilities: {
     identity: ["Agents", "Agenten", "Agents"],
     mail: ["Mail", "E-Mail", "E-mail"],
