@@ -174,6 +174,42 @@ describe("A change that was made, but whose response was lost, is answered once 
   })
 })
 
+const creations: Readonly<Record<string, () => Promise<Request>>> = {
+  "a draft": async () => ({ method: "POST", path: `${of}/drafts`, body: { text: "one" } }),
+  "a message": async () => {
+    const body = { to: ["interrupted@mail.localhost"], text: "t" }
+    await made("PATCH", `${of}/mail`, { outgoing: "active" })
+    await made("PATCH", "/api/account/mail", { outgoing: "active" })
+    return { method: "POST", path: `${of}/messages/send`, body }
+  },
+  "an export": async () => ({ method: "POST", path: "/api/exports", body: {} }),
+  "a Webhook": async () => ({
+    method: "POST",
+    path: `${of}/webhooks`,
+    body: { url: "https://hooks.example/", event_types: ["*"] },
+  }),
+  "a test of a Webhook": async () => ({ method: "POST", path: `${await webhook()}/test` }),
+  "a replay of an Event": async () => {
+    const { events } = (await made("GET", "/api/events?limit=1&handle=interrupted", undefined)).body
+    const webhook_id = (await webhook()).split("/").at(-1)
+    return { method: "POST", path: `/api/events/${events[0].id}/replay`, body: { webhook_id } }
+  },
+}
+
+describe("A creation whose response was lost returns what the first request created:", () => {
+  it.each(Object.keys(creations))("%s", async (name) => {
+    const request = { ...(await creations[name]!()), headers: { "idempotency-key": name } }
+    const once = async () => {
+      const { status, body, headers } = await ask(request)
+      return [status, (body.delivery ?? body).id, headers.get("location")]
+    }
+    const first = await once()
+    expect(first).toEqual([expect.toBeOneOf([200, 201, 202]), expect.any(String), expect.any(String)])
+    await loseResponse(name)
+    expect(await once()).toEqual(first)
+  })
+})
+
 describe("A creation of an Identity whose response was lost", () => {
   it("is not refused because its Handle is taken while the Identity cannot be read", async () => {
     const request = {

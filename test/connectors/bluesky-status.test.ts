@@ -1,5 +1,6 @@
 /** The status of an account on Bluesky while its services fail. The library runs; the test answers its requests in memory. */
 import * as AccountStatus from "@svc/cluster/connectors/platforms/bluesky/AccountStatus"
+import * as Connection from "@svc/cluster/connectors/platforms/bluesky/Connection"
 import * as Credential from "@svc/cluster/connectors/platforms/bluesky/Credential"
 import type { Network } from "@svc/cluster/connectors/platforms/bluesky/Network"
 import type { Session } from "@svc/cluster/connectors/platforms/Platform"
@@ -116,6 +117,23 @@ describe("the status of an account", () => {
     }),
   )
 })
+
+it.effect("the server of an account that was connected by OAuth is the token's audience, not its issuer", () =>
+  Effect.gen(function* () {
+    const tokenSet = { iss: "https://entryway.example", aud: service, sub: did }
+    const client = { restore: async () => ({ fetchHandler: () => {} }) }
+    const session = {
+      http: httpOf({}).http,
+      account: { id: did, name: "ada.example", service },
+      credential: Effect.succeed(Credential.seal({ kind: "oauth", saved: { dpopJwk: {}, tokenSet } } as never)),
+      notes: { read: () => Effect.void },
+    } as unknown as Session
+    const found = yield* Connection.using({ client: () => Effect.succeed(client) } as never, session, (connection) =>
+      Effect.succeed([connection.did, connection.service]),
+    )
+    expect(found).toEqual([did, service])
+  }),
+)
 
 describe("an app password", () => {
   const login = (answers: Readonly<Record<string, Answer>>, account = " @ada.example ") => {

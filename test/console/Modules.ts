@@ -201,6 +201,9 @@ export class Drawn {
   get textContent(): string {
     return this.nodeType === 3 ? this.data : this.childNodes.map(({ textContent }) => textContent).join("")
   }
+  get parentElement(): Drawn | null {
+    return this.parentNode
+  }
   insertBefore(node: Drawn, before: Drawn | null) {
     node.remove()
     this.childNodes.splice(before === null ? this.childNodes.length : this.childNodes.indexOf(before), 0, node)
@@ -235,6 +238,7 @@ export class Drawn {
   showModal() {}
   close() {}
   focus() {}
+  scrollIntoView() {}
   /** Calls the listener of an event, and returns whether its default action was prevented. */
   fire(type: string, members: object = {}): boolean {
     let prevented = false

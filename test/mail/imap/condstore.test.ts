@@ -133,6 +133,21 @@ describe("FETCH with CHANGEDSINCE", () => {
   )
 })
 
+describe("The MODSEQ of a message", () => {
+  it("increases with changes in the folder: \\Deleted and COPY", async () => {
+    const { client, other, modseqs, highest, close } = await open()
+    const before = await highest()
+    await other.say("UID STORE 3 +FLAGS.SILENT (\\Deleted)")
+    await other.say("UID COPY 2 INBOX")
+    // The flags of others' changes are sent before a response.
+    await client.say("NOOP")
+    const { 2: same, 3: deleted, 7: copy } = await modseqs()
+    expect([same! <= before, deleted! > before, copy! > deleted!]).toEqual([true, true, true])
+    expect(copy).toBe(await highest())
+    close()
+  })
+})
+
 describe("SELECT with QRESYNC", () => {
   it("reports exactly the messages that changed or vanished since the client's MODSEQ", async () => {
     const { client, other, login, highest, close } = await open()

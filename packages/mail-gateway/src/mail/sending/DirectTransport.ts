@@ -32,7 +32,7 @@ export interface DirectSettings {
   readonly port: number
   /** Development: allows connections to private addresses. */
   readonly allowPrivate: boolean
-  /** Certificate authorities trusted in addition to the system's. */
+  /** Certificate authorities trusted in place of those that Node.js knows. */
   readonly ca?: string | undefined
 }
 

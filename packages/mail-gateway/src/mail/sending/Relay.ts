@@ -11,7 +11,7 @@ interface RelaySettings {
   readonly server: RelayServer
   /** The service's host name for EHLO. */
   readonly helo: string
-  /** Certificate authorities trusted in addition to the system's. */
+  /** Certificate authorities trusted in place of those that Node.js knows. */
   readonly ca?: string
   readonly deadlines?: Deadlines
 }

@@ -53,7 +53,7 @@ export interface Terms {
   readonly tls: "immediate" | "required" | "judged" | "optional" | "none"
   /** Returns whether the presented certificate is the server's. */
   readonly isIts?: ((socket: TLSSocket) => boolean) | undefined
-  /** Certificate authorities trusted in addition to the system's. */
+  /** Certificate authorities trusted in place of those that Node.js knows. */
   readonly ca?: string | undefined
   readonly login?:
     | {
