@@ -4,6 +4,7 @@ import { browserAt, Drawn, drawn, Entries, eventually, heldCalls, leavePage, sou
 
 const { Conversation } = await source("mail/Conversation.tsx")
 const { boundTo } = await source("ui/Keys.ts")
+const { leaving } = await source("mail/selection/Bulk.ts")
 const { client } = await source("client/Queries.ts")
 
 afterEach(async () => {
@@ -24,15 +25,16 @@ const summary = (id: string, more: object = {}) => ({
   origin: { verdict: "verified" },
   ...more,
 })
+type Summary = ReturnType<typeof summary>
 const unread = { seen: false }
 
 /** Draws the page of a conversation of these messages, with what scrolls and which listeners the window has. */
 const open = async (
-  messages: ReadonlyArray<ReturnType<typeof summary>>,
+  messages: ReadonlyArray<Summary>,
   { at, next_cursor = null }: { readonly at?: string; readonly next_cursor?: string | null } = {},
 ) => {
   vi.stubGlobal("localStorage", new Entries())
-  const entries = await browserAt("/identities/ada/mail/thr_1")
+  const entries = await browserAt("/identities/ada/mail/thr_1?tag=work")
   const calls = heldCalls()
   const page = await drawn(Conversation, { handle: "ada", id: "thr_1", at })
   const listeners = new Map<string, () => void>()
@@ -121,14 +123,48 @@ describe("A conversation", () => {
   })
 
   it("expands a message that arrives, and leaves the others as they are", async () => {
-    const [one, two] = [summary("1"), summary("2")]
+    const [one, two, three, four, five] = ["1", "2", "3", "4", "5"].map((id) => summary(id)) as [Summary, ...Array<any>]
     const { called, expanded, fire, pageOf, scrolled, top } = await open([one, two])
-    await fire(top.all("article")[1]!.all("button")[0], "click")
-    expect(expanded()).toEqual([])
-    void client.invalidateQueries({ queryKey: ["GET /api/identities/:handle/threads/:id"] })
-    ;(await called("/threads/")).answer(200, pageOf([one, two, summary("3"), summary("4")], null))
-    await eventually(() => expect(expanded()).toEqual(["4"]))
+    const arrive = async (...messages: ReadonlyArray<Summary>) => {
+      void client.invalidateQueries({ queryKey: ["GET /api/identities/:handle/threads/:id"] })
+      ;(await called("/threads/")).answer(200, pageOf([one, two, ...messages], null))
+    }
+    await arrive(three, four)
+    await eventually(() => expect(expanded()).toEqual(["2", "4"]))
     await eventually(() => expect(scrolled.at(-1)).toBe("4"))
+    await fire(top.all("article")[3]!.all("button")[0], "click")
+    await arrive({ ...three, from: { address: "c@example.org", name: "renamed" } }, four)
+    await eventually(() => expect(top.textContent).toContain("renamed"))
+    await arrive(three, four, five)
+    await eventually(() => expect(expanded()).toEqual(["2", "5"]))
+  })
+
+  it("has its own state after another one was opened in its place", async () => {
+    const { called, draw, expanded, pageOf } = await open([summary("0", unread), summary("1")])
+    await draw({ handle: "ada", id: "thr_2", at: undefined })
+    ;(await called("/threads/thr_2")).answer(200, pageOf([summary("2", unread), summary("3")], null))
+    await eventually(() => expect(expanded()).toEqual(["2", "3"]))
+    // It was loaded before.
+    await draw({ handle: "ada", id: "thr_1", at: undefined })
+    await eventually(() => expect(expanded()).toEqual(["0", "1"]))
+  })
+
+  it("hides a deleted message, and is left for its list if it was the only one", async () => {
+    const nobody = { to: [], cc: [], bcc: [], reply_to: [] }
+    const whole = (id: string) =>
+      summary(id, { ...nobody, tags: [], labels: [], headers: [], html: null, text: "", size: 1 })
+    for (const names of [["msg_1"], ["msg_1", "msg_2"]]) {
+      const { called, entries, expanded, leave, press, top } = await open(names.map((id) => summary(id)))
+      const last = names.at(-1)!
+      ;(await called(`/messages/${last}`)).answer(200, whole(last))
+      await eventually(() => expect(top.textContent).toContain("Forward"))
+      await press("Delete")
+      expect(expanded()).toEqual([])
+      expect(entries).toEqual(names.length === 1 ? ["replace /identities/ada/mail?tag=work"] : [])
+      await leave()
+      client.clear()
+      leaving.value = new Set()
+    }
   })
 })
 
@@ -200,6 +236,8 @@ describe("The pages of a conversation", () => {
       answer(200, pageOf([summary(String(n))], `c${n}`))
     }
     await eventually(() => expect(top.all("article")).toHaveLength(5))
+    // The effects that would load another page have run.
+    await called("/messages/5")
     expect(calls.all.filter(({ url }) => url.includes("/threads/"))).toHaveLength(5)
   })
 })
