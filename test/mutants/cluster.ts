@@ -275,6 +275,13 @@ export const cluster: Mutants = {
     bug: "a runner that loses its session is no member any more, although it holds shards",
     tests: ["cluster/membership"],
   },
+  "shard-locked-twice": {
+    file: "cluster/src/Membership.ts",
+    from: "while (session !== undefined &&",
+    to: "if (session !== undefined &&",
+    bug: "a shard that its session has locked twice is not released, and no other process can have it",
+    tests: ["cluster/membership"],
+  },
   "member-released": {
     file: "cluster/src/Membership.ts",
     from: "Effect.andThen(library.releaseAll(address), ClusterError.PersistenceError.refail(hold))",
@@ -294,7 +301,7 @@ export const cluster: Mutants = {
     from: "return clock.sleep(acquire)",
     to: "return clock.sleep(duration)",
     bug: "shards that their owner releases wait for a second",
-    tests: ["cluster/membership"],
+    tests: ["cluster/membership-clock"],
   },
   "late-confirmation-is-loss": {
     file: "cluster/src/Membership.ts",
@@ -322,7 +329,7 @@ export const cluster: Mutants = {
     from: "clock.monotonicTimeNanosUnsafe() < due ? Effect.void",
     to: "clock.monotonicTimeNanosUnsafe() >= 0n ? Effect.void",
     bug: "a process that stood still for a second gives up all its shards, although their confirmation had arrived",
-    tests: ["cluster/membership"],
+    tests: ["cluster/membership-clock"],
   },
   "unconfirmed-forever": {
     file: "cluster/src/Membership.ts",
