@@ -38,7 +38,8 @@ const process = Effect.fnUntraced(function* (port: number, silent?: string) {
       return new Proxy(sql, { get: (client, key) => (key === "reserve" ? reserve : Reflect.get(client, key)) })
     }),
   )
-  const scope = yield* Scope.make()
+  // A test that fails must not keep its sessions from the tests after it.
+  const scope = yield* Effect.acquireRelease(Scope.make(), Scope.close)
   const services = yield* Layer.buildWithScope(
     Layer.fresh(
       Membership.storage.pipe(
