@@ -71,6 +71,11 @@ describe("Sign-up and sign-in", () => {
       "svc_signed_in=1; Max-Age=2592000; Path=/; SameSite=Lax",
     ])
     expect(clicked.body).not.toContain("svc_sess_")
+    // The session lasts for 30 days after its last use, and so does the cookie.
+    const [cookie] = clicked.headers.getSetCookie()[0]!.split(";")
+    const own = { cookie: cookie!, "sec-fetch-site": "same-origin" }
+    const read = await call(service.base, "GET", "/api/auth/session", { headers: own })
+    expect([read.status, read.headers.getSetCookie()]).toEqual([200, clicked.headers.getSetCookie()])
     const evil = await call(
       service.base,
       "GET",
