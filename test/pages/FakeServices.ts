@@ -11,6 +11,7 @@ import { Accounts } from "@svc/cluster/account/Accounts"
 import { CredentialLookup } from "@svc/cluster/account/CredentialLookup"
 import { Devices } from "@svc/cluster/account/Devices"
 import { Audit } from "@svc/cluster/audit/Audit"
+import type { Act } from "@svc/cluster/audit/AuditWrite"
 import { ConnectorQueries } from "@svc/cluster/connectors/ConnectorQueries"
 import { Connectors } from "@svc/cluster/connectors/Connectors"
 import { CardQueries } from "@svc/cluster/card/CardQueries"
@@ -76,7 +77,10 @@ const services = Layer.mergeAll(
   Layer.succeed(OAuthClients, { known: () => outcome("client"), read: () => outcome("document") } as never),
   Layer.succeed(Grants, { present: () => outcome("present"), consent: () => outcome("consent") } as never),
   Layer.succeed(IdentityQueries, { list: () => Effect.succeed({ entries: [] }) } as never),
-  Layer.succeed(Audit, { record: () => outcome("record"), secret: () => outcome("secret") } as never),
+  Layer.succeed(Audit, {
+    record: ({ outcome: of }: Act) => outcome(`record ${of ?? "allowed"}`),
+    secret: () => outcome("secret"),
+  } as never),
   Layer.succeed(Devices, {
     view: () => outcome("view"),
     approve: () => outcome("approve"),

@@ -62,7 +62,11 @@ describe("The page of a magic link", () => {
     const used = await open({ consume: refusal(Problem.MagicLinkInvalid) })
     expect([used.status, used.html.includes("Request a new link")]).toEqual([400, true])
     const good = await open({ consume: Effect.succeed({ session_token: "s", org: { id: "o" }, session: { id: "s" } }) })
-    expect([good.status, good.headers.get("location"), calls]).toEqual([303, "/console/", ["consume", "record"]])
+    expect([good.status, good.headers.get("location"), calls]).toEqual([
+      303,
+      "/console/",
+      ["consume", "record allowed"],
+    ])
   })
 })
 
@@ -119,13 +123,21 @@ describe("The page of a device login", () => {
     expect([html.includes('name="email"'), calls]).toEqual([true, []])
   })
 
+  it.each([
+    [refusal(Problem.DeviceAuthorizationSettled), "record refused"],
+    [unavailable, "record failed"],
+  ])("records what came of a denial", async (deny, record) => {
+    await decide("deny", { deny })
+    expect(calls).toEqual(["deny", record])
+  })
+
   it("creates no key without its audit record", async () => {
     const refused = await decide("approve", { secret: refusal(Problem.AuditUnavailable) })
     expect([refused.status, calls]).toEqual([503, ["secret"]])
     const approved = await decide("approve", {})
     expect([approved.status, calls]).toEqual([200, ["secret", "approve"]])
     const denied = await decide("deny", {})
-    expect([denied.status, calls]).toEqual([200, ["record", "deny"]])
+    expect([denied.status, calls]).toEqual([200, ["deny", "record allowed"]])
   })
 })
 

@@ -9,7 +9,7 @@ import { Devices } from "@svc/cluster/account/Devices"
 import { Audit } from "@svc/cluster/audit/Audit"
 import { Clock, Effect, Schema } from "effect"
 import { HttpRouter, HttpServerRequest } from "effect/http"
-import { pageOperation } from "../audit/AuditedOperations.ts"
+import { outcomeOf, pageOperation } from "../audit/AuditedOperations.ts"
 import { RequestContext, RequestId } from "../RequestContext.ts"
 import { escape, laterPage, page } from "./Page.ts"
 import { fromOurPages, signedIn } from "./SessionCookie.ts"
@@ -184,23 +184,25 @@ export const layer = HttpRouter.use((router) =>
       const { user_code, decision, scope = [], days = "" } = yield* HttpServerRequest.schemaBodyUrlParams(Decision)
       const scopes = [scope].flat().flatMap((one) => one.split(" "))
       if (decision === "approve" && scopes.length === 0) return notice(lang, words[lang].nothingChosen, 400)
-      const now = yield* Clock.currentTimeMillis
       const action = `device_confirmation.${decision}`
       const exchange = yield* RequestContext
       const act = (of: "secret" | "auth") => pageOperation(caller, exchange, { class: of, action, type: "device" })
+      if (decision === "deny") {
+        return yield* Effect.as(devices.deny(user_code), notice(lang, words[lang].denied)).pipe(
+          Effect.onExit((exit) => audit.record({ ...act("auth"), ...outcomeOf(exit) })),
+        )
+      }
       // Approving creates a key, so a failed audit write fails the approval.
-      if (decision === "approve") yield* audit.secret(act("secret"))
-      else yield* audit.record(act("auth"))
-      yield* decision === "approve"
-        ? devices.approve(
-            caller.org.id,
-            user_code,
-            { scopes, ...(days === "" ? {} : { expires_in_days: Number(days) }) },
-            (requested) => judgeRights(caller, requested, isScope, now),
-            { kind: caller.kind, credentialId: caller.credentialId, requestId: yield* RequestId },
-          )
-        : devices.deny(user_code)
-      return notice(lang, decision === "approve" ? words[lang].approved : words[lang].denied)
+      yield* audit.secret(act("secret"))
+      const now = yield* Clock.currentTimeMillis
+      yield* devices.approve(
+        caller.org.id,
+        user_code,
+        { scopes, ...(days === "" ? {} : { expires_in_days: Number(days) }) },
+        (requested) => judgeRights(caller, requested, isScope, now),
+        { kind: caller.kind, credentialId: caller.credentialId, requestId: yield* RequestId },
+      )
+      return notice(lang, words[lang].approved)
     })
 
     yield* router.add(
