@@ -109,6 +109,13 @@ describe("The text of an attachment", () => {
     expect((await textOf("application/xhtml+xml", "<p>a</p>"))?.text).toBe("a")
   })
 
+  it("depends on the type alone if the type says whether it is text", async () => {
+    for (const type of ["text/x-log", "message/delivery-status", "application/vnd.a+json", "application/jsonl"])
+      expect((await textOf(type, "a\u0000\u00ff"))?.text, type).not.toBeNull()
+    for (const type of ["image/svg+xml", "audio/x-a", "video/x-a", "font/x-a", "application/pdf", "application/zip"])
+      expect((await textOf(type, "a"))?.text, type).toBeNull()
+  })
+
   it("of an unknown type is text if its first bytes are, even if they end within a character", async () => {
     const within = `${"a".repeat(4_095)}é`
     expect((await textOf("application/x-unknown", within))?.text).toBe(within)

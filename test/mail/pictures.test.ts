@@ -55,4 +55,9 @@ describe("Images of a message", () => {
     )
     expect([...found.keys()]).toEqual(["a@x", "b@x", "c@x", "empty@x"])
   })
+
+  it("are searched for in the first 100 parts", async () => {
+    const found = await picturesOf(mail(...Array.from({ length: 101 }, (_, n) => part("image/png", `<${n}@x>`, small))))
+    expect([...found.keys()].at(-1)).toBe("99@x")
+  })
 })

@@ -1,5 +1,6 @@
 /** The compact list of tools, which a model reads before its first call. */
-import { selfExplanatory } from "@svc/api/mcp/ToolList"
+import { listFor, selfExplanatory } from "@svc/api/mcp/ToolList"
+import { scopesOf } from "@svc/domain/account/Scope"
 import { beforeAll, describe, expect, it } from "vitest"
 import { call, makeIdentity, signUp } from "../harness/Client.ts"
 import { sharedService, type TestService } from "../harness/Service.ts"
@@ -57,6 +58,18 @@ describe("Compact list", () => {
     expect(ofKey).toContain("svc_identity_events")
   })
 
+  it("is that of the credential's own scopes and Identities, although lists are cached", () => {
+    /** Returns the listed tools with their required arguments. */
+    const toolsOf = (scopes: string, identities: ReadonlyArray<string>) => {
+      const caller = { kind: "grant", scopes: scopesOf(scopes), identities } as unknown as Parameters<typeof listFor>[0]
+      return new Map(listFor(caller).map(({ name, inputSchema }: Json) => [name, inputSchema.required]))
+    }
+    const needs = (identities: ReadonlyArray<string>) => toolsOf("*", identities).get("svc_card_get")
+    expect([["ada", "eve"], ["ada"], ["ada", "eve"]].map(needs)).toEqual([["handle"], undefined, ["handle"]])
+    const few = toolsOf("mail:read", ["ada"])
+    expect([few.has("svc_email_list"), few.has("svc_card_get")]).toEqual([true, false])
+  })
+
   it("accepts the arguments and tools that it leaves out", async () => {
     const { handle } = ada
     expect(await done("svc_identity_events", { handle, limit: 1 })).toMatchObject({ events: [{ handle }] })
@@ -73,7 +86,21 @@ describe("Compact list", () => {
     for (const array of found) expect(array["items"]?.type, JSON.stringify(array)).toBeDefined()
   })
 
-  it("describes each argument once, in one sentence, at the first tool that has it", async () => {
+  /** Returns what a schema says about each of its values, by their place: type, few allowed values, required members. */
+  const partsOf = (schema: Json, at = ""): ReadonlyArray<string> => {
+    const { anyOf: [one] = [schema], anyOf } = schema
+    const { type, enum: values, required, properties = {}, items, additionalProperties } = one
+    // A query has "true" and "false" for booleans.
+    if (`${values}` === "true,false") return [`${at} boolean `]
+    const inner = { ...properties, "[]": items, "{}": additionalProperties?.type && additionalProperties }
+    return [
+      `${at} ${[type, ...(anyOf === undefined ? [] : ["null"])].flat().join(" or ")} ${required ?? ""}`,
+      ...(values?.length <= 12 ? [`${at} one of ${values}`] : []),
+      ...Object.entries<Json>(inner).flatMap(([name, part]) => (part ? partsOf(part, `${at}.${name}`) : [])),
+    ]
+  }
+
+  it("has the parts of an argument, and one sentence about it, at the first tool that has it", async () => {
     const [compact, full] = [(await listed("")).result.tools, (await listed("?schemas=full")).result.tools]
     const described = new Set<string>()
     for (const { name, inputSchema } of compact) {
@@ -82,6 +109,9 @@ describe("Compact list", () => {
         const complete = whole.inputSchema.properties[argument]
         const mark = `${argument} ${JSON.stringify(complete)}`
         expect(schema.type, `${name} ${argument}`).toBeDefined()
+        // Modes of a skill default to those of the card.
+        const wanted = partsOf(complete).filter((part) => !/^\..*_modes\b/.test(part))
+        if (!described.has(mark)) expect(partsOf(schema), `${name} ${argument}`).toEqual(wanted)
         const isNew = !described.has(mark) && !selfExplanatory.has(argument)
         if (isNew) {
           expect(schema.description, `${name} ${argument}`).toMatch(/^[^ ].*\.$/)

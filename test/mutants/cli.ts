@@ -158,8 +158,8 @@ export const cli: Mutants = {
   },
   "doctor-imap-certificate": {
     file: "cli/src/doctor/CertificateChecks.ts",
-    from: "Option.orElse(settings.imapTls, () => settings.smtpTls)",
-    to: "settings.imapTls",
+    from: "programTls(settings),",
+    to: "settings.imapTls,",
     bug: "The certificate that mail programs get from SMTP is not checked",
     tests: ["operations/doctor-certificates"],
   },

@@ -135,4 +135,25 @@ export const drawnByLot: Mutants = {
     bug: "a DKIM signature of thousands of names is verified, which costs time for each",
     tests: ["mail/origin"],
   },
+  "replay-without-fence": {
+    file: "cluster/src/webhooks/Webhooks.ts",
+    from: "from event e, fence where e.id",
+    to: "from event e where e.id",
+    bug: "an owner that lost its fence queues a delivery beside its successor",
+    tests: ["house/house"],
+  },
+  "tools-of-another-scope": {
+    file: "api/src/mcp/ToolList.ts",
+    from: "caller.scopes.text, schemas,",
+    to: "schemas,",
+    bug: "a credential gets the list of tools of a credential with other scopes",
+    tests: ["mcp/compact"],
+  },
+  "webfinger-without-limit": {
+    file: "api/src/proof/Discovery.ts",
+    from: 'yield* limited(limits, "profile")',
+    to: "yield* Effect.void",
+    bug: "anybody may look up Handles by WebFinger without a limit",
+    tests: ["limits/brakes"],
+  },
 }

@@ -55,6 +55,9 @@ describe("The doctor of certificates", () => {
         ["edge", "ok"],
         ["imap and submission", "ok"],
       ])
+      // Mail programs get their own certificate although SMTP has one.
+      const ofBoth = await findings({ smtpTls: other, imapTls: pemOf("mail.example") })
+      expect(ofBoth[1]).toEqual(["imap and submission", "ok"])
       // If no certificate for mail programs is configured, they get that of SMTP.
       const imapHost = Option.some("imap.example")
       expect((await findings({ smtpTls: other, imapHost }))[1]).toEqual([

@@ -81,6 +81,21 @@ describe("WebFinger", () => {
     }
   })
 
+  it("finds an Identity by any spelling of its Handle, which its links name in the stored spelling", async () => {
+    const spelling = `${handle[0]!.toUpperCase()}-${handle.slice(1)}`
+    const { host } = new URL(service.base)
+    const domain = (await get(`/api/profiles/${handle}`)).body.email.split("@")[1].toUpperCase()
+    for (const resource of [
+      `acct:${spelling}@${domain}`,
+      `mailto:${spelling}@${host}`,
+      `${service.base}/@${spelling}/`,
+    ]) {
+      const { status, body } = await finger(resource)
+      expect([status, body.subject], resource).toEqual([200, resource])
+      expect(body.aliases, resource).toContain(`${service.base}/@${handle}`)
+    }
+  })
+
   it("returns only the links of the requested relation", async () => {
     const { body } = await finger(`${service.base}/@${handle}`, "&rel=self")
     expect(body.links.map(({ rel }: { rel: string }) => rel)).toEqual(["self"])

@@ -3,7 +3,7 @@ import { X509Certificate } from "node:crypto"
 import { rootCertificates } from "node:tls"
 import * as Certificates from "@svc/cluster/net/Certificates"
 import { Effect, Option } from "effect"
-import type { Settings } from "../serve/Settings.ts"
+import { programTls, type Settings } from "../serve/Settings.ts"
 import * as Finding from "./Finding.ts"
 
 const found = Finding.of("certificates")
@@ -97,7 +97,7 @@ export const findings = (settings: Settings) => {
       judge("smtp", settings.smtpTls, settings.mailServers, isPublic),
       judge(
         "imap and submission",
-        Option.orElse(settings.imapTls, () => settings.smtpTls),
+        programTls(settings),
         [Option.getOrElse(settings.imapHost, () => settings.mailDomain)],
         isPublic,
       ),

@@ -344,3 +344,7 @@ export const load = Effect.gen(function* () {
 })
 
 export type Settings = Effect.Success<typeof load>
+
+/** Returns the certificate that mail programs get from IMAP and submission. */
+export const programTls = ({ imapTls, smtpTls }: Pick<Settings, "imapTls" | "smtpTls">) =>
+  Option.orElse(imapTls, () => smtpTls)

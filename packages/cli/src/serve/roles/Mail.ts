@@ -22,7 +22,7 @@ import { SystemMail } from "@svc/mail-gateway/mail/SystemMail"
 import { Transactions } from "@svc/mail-gateway/mail/Transactions"
 import { Layer, Option } from "effect"
 import type { Parts } from "../Parts.ts"
-import type { Settings } from "../Settings.ts"
+import { programTls, type Settings } from "../Settings.ts"
 import * as Stores from "./Stores.ts"
 
 export const layer = (settings: Settings, parts: Parts) =>
@@ -37,9 +37,6 @@ export const layer = (settings: Settings, parts: Parts) =>
     ),
   )
 
-const programTls = (settings: Settings) =>
-  Option.getOrUndefined(Option.orElse(settings.imapTls, () => settings.smtpTls))
-
 const submission = (settings: Settings) =>
   Submission.layer({
     host: settings.host,
@@ -49,7 +46,7 @@ const submission = (settings: Settings) =>
     messageBytes: settings.messageBytes,
     allowsPlain: settings.environment === "development",
     proxies: settings.proxyProtocolFrom,
-    tls: programTls(settings),
+    tls: Option.getOrUndefined(programTls(settings)),
   }).pipe(
     Layer.provide([
       Sending.layer.pipe(Layer.provide([Stores.layer, Identities.layer, Composition.layer])),
@@ -68,7 +65,7 @@ const imap = (settings: Settings, parts: Parts) =>
     sessions: settings.imapSessions,
     allowsPlain: settings.environment === "development",
     proxies: settings.proxyProtocolFrom,
-    tls: programTls(settings),
+    tls: Option.getOrUndefined(programTls(settings)),
   }).pipe(Layer.provide([ComposingThread.layer, Drafts.layer, Identities.layer, parts.resolver]))
 
 const smtp = (settings: Settings, parts: Parts) =>
