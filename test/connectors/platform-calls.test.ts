@@ -187,6 +187,16 @@ describe("a request to a platform", () => {
   })
 })
 
+it("A request of a library ends with the signal of the library", { timeout: 10_000 }, async () => {
+  const interrupted = Promise.withResolvers<void>()
+  const silent = { ask: () => Effect.onInterrupt(Effect.never, () => Effect.sync(interrupted.resolve)) }
+  const library = new AbortController()
+  const response = PlatformHttp.make(silent as never, unrestricted).fetch(url, { signal: library.signal })
+  library.abort()
+  await expect(response).rejects.toThrow()
+  await interrupted.promise
+})
+
 describe("an error of the library for Bluesky", () => {
   const library = (answer: () => Answer = () => ({})) => LibraryFetch.make(clientOf(answer).http)
   const failing = (thrown: unknown) =>

@@ -104,6 +104,24 @@ describe("A request for a whole response", () => {
     expect(Result.isFailure(late) && late.failure.durationMs).toBeLessThan(10_000)
   })
 
+  it("closes its connection if its caller is interrupted", async () => {
+    const came = Promise.withResolvers<void>()
+    const closed = Promise.withResolvers<void>()
+    const port = await http(({ socket }) => {
+      socket.on("close", () => closed.resolve())
+      came.resolve()
+    })
+    const request = { method: "GET", headers: {}, atMost: 100 }
+    await withClient({ timeoutMillis: 600_000 }, (client) =>
+      Effect.gen(function* () {
+        const fiber = yield* Effect.forkChild(client.ask(new URL(`http://127.0.0.1:${port}/`), request, unrestricted))
+        yield* Effect.promise(() => came.promise)
+        yield* Fiber.interrupt(fiber)
+        yield* Effect.promise(() => closed.promise)
+      }),
+    )
+  })
+
   it("is a redirect that is not followed", async () => {
     let followed = 0
     const inner = await http((_, response) => (followed++, response.end()))
@@ -143,9 +161,12 @@ describe("A WebSocket of the guarded client", () => {
       ),
     )
 
-  it("is not opened at an address that is not allowed, without a permission, or if the handshake is rejected", async () => {
+  it("is not opened at an address that is not allowed, without a permission, or if the handshake is rejected or redirected", async () => {
     let reached = 0
-    const port = await http((_, response) => (reached++, response.writeHead(403).end()))
+    const port = await http(({ url }, response) => {
+      reached++
+      response.writeHead(url === "/moved" ? 307 : 403, { location: `http://127.0.0.1:${port}/` }).end()
+    })
     const guarded = { allowPrivate: false, timeoutMillis: 50 }
     expect(await listen(`http://user:pw@127.0.0.1:${port}/`)).toMatchObject(failure("refused_address"))
     expect(await listen(`https://127.0.0.1:${port}/`, guarded)).toMatchObject(failure("refused_address"))
@@ -154,6 +175,10 @@ describe("A WebSocket of the guarded client", () => {
     expect(await listen(`http://127.0.0.1:${port}/`, {}, Effect.fail("stopped"))).toMatchObject({ failure: "stopped" })
     expect(reached).toBe(0)
     expect(await listen(`http://127.0.0.1:${port}/`)).toMatchObject({ failure: { _tag: "NotOpened", status: 403 } })
+    expect(await listen(`http://127.0.0.1:${port}/moved`)).toMatchObject({
+      failure: { _tag: "NotOpened", status: 307 },
+    })
+    expect(reached).toBe(2)
     expect(await listen("http://127.0.0.1:9/")).toMatchObject(failure("connection"))
   })
 

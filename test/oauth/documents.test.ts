@@ -1,4 +1,4 @@
-import type { BufferedResponse } from "@svc/cluster/net/BufferedResponse"
+import type { BufferedRequest, BufferedResponse } from "@svc/cluster/net/BufferedResponse"
 import { GuardedClient, RequestFailed } from "@svc/cluster/net/GuardedClient"
 import { PublicLimits } from "@svc/cluster/limits/PublicLimits"
 import { OAuthClients } from "@svc/cluster/oauth/OAuthClients"
@@ -84,7 +84,12 @@ const documents = OAuthClients.layer.pipe(
   Layer.provide([
     PublicLimits.layer({ ...quotas, oauth_document: 100 }),
     Layer.succeed(GuardedClient, {
-      ask: () => Effect.suspend(() => (answering.asked++, answering.answer)),
+      ask: (_url: URL, { atMost }: BufferedRequest) =>
+        Effect.suspend(() => {
+          expect(atMost).toBe(5 * 1024)
+          answering.asked++
+          return answering.answer
+        }),
     } as unknown as GuardedClient["Service"]),
   ]),
   Layer.provideMerge(storesLayer),

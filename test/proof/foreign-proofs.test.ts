@@ -2,7 +2,7 @@
 import { expect, it } from "@effect/vitest"
 import { canonicalize } from "@svc/cluster/proof/Libraries"
 import { Verifications } from "@svc/cluster/proof/Verifications"
-import { Context, Effect, Layer } from "effect"
+import { Context, Effect, Fiber, Layer } from "effect"
 import { TestClock } from "effect/testing"
 import { FlattenedSign, SignJWT, type JWTHeaderParameters } from "jose"
 import { describe } from "vitest"
@@ -50,9 +50,9 @@ describe("A token of another issuer", () => {
       const begin = Effect.fnUntraced(function* (iss: string, reader: string) {
         const sign = new SignJWT({ iss, sub: "agent" }).setProtectedHeader({ alg: "EdDSA" }).sign(agent.privateKey)
         const token = yield* Effect.promise(() => sign)
-        yield* Effect.forkChild(verify({ token }, reader), { startImmediately: true })
+        return yield* Effect.forkChild(verify({ token }, reader), { startImmediately: true })
       })
-      for (let n = 0; n < 6; n++) yield* begin(`https://slow${n}.example`, "hostile")
+      const hostile = yield* Effect.forEach([0, 1, 2, 3, 4, 5], (n) => begin(`https://slow${n}.example`, "hostile"))
       yield* begin("https://other.example", "honest")
       // The library is loaded asynchronously.
       yield* Effect.promise(() =>
@@ -61,6 +61,9 @@ describe("A token of another issuer", () => {
           (many) => many >= 5,
         ),
       )
+      // A call that ends while it waits makes no room.
+      yield* Fiber.interrupt(hostile[5]!)
+      yield* begin("https://slow6.example", "hostile")
       yield* TestClock.adjust(0)
       const { asked } = sites
       expect(asked.filter((address) => address.includes("slow"))).toHaveLength(4)
