@@ -49,7 +49,10 @@ writeFileSync(
   path.join(copy, "changes.config.ts"),
   `import { mergeConfig } from "vitest/config"
 import base from "./vitest.config.ts"
-export default mergeConfig(base, { test: { runner: "./test/mutants/ChangeRunner.ts", testTimeout: 3_600_000 } })
+// A changed component may throw outside of a test, which must not end the run.
+export default mergeConfig(base, {
+  test: { runner: "./test/mutants/ChangeRunner.ts", testTimeout: 3_600_000, dangerouslyIgnoreUnhandledErrors: true },
+})
 `,
 )
 
