@@ -6,6 +6,7 @@ import { afterEach, describe, expect, it, vi } from "vitest"
 import { type Drawn, drawn, Entries, eventually, heldCalls, leaveAll, source } from "./Modules.ts"
 
 const { Body } = await source("mail/Body.tsx")
+const { MessageItem } = await source("mail/Message.tsx")
 const { MailList } = await source("mail/MailList.tsx")
 const { leaving } = await source("mail/selection/Bulk.ts")
 const { call } = await source("client/Client.ts")
@@ -159,6 +160,94 @@ describe("A message that is marked", () => {
     await again
     await shows(top, /no.*unread$/)
     expect(opened).toEqual([false])
+  })
+})
+
+describe("A message that is opened", () => {
+  const whole = (more: object) => ({
+    id: "msg_1",
+    direction: "inbound",
+    status: "sent",
+    from: { address: "grace@example.org", name: "Grace" },
+    to: [{ address: "ada@example.org", name: null }],
+    cc: [],
+    bcc: [],
+    reply_to: [],
+    seen: false,
+    flagged: false,
+    tags: [],
+    labels: [],
+    headers: [],
+    attachments: [],
+    html: null,
+    text: "words",
+    text_reply: null,
+    snippet: "",
+    size: 1,
+    received_at: "2026-11-20T08:00:00.000Z",
+    origin: { verdict: "verified" },
+    ...more,
+  })
+  const opened = async (more: object, visibilityState = "visible") => {
+    vi.stubGlobal("localStorage", new Entries())
+    vi.stubGlobal("location", { pathname: "/console/identities/ada/mail/msg_1", search: "" })
+    const calls = heldCalls()
+    const summary = whole(more)
+    const page = await drawn(MessageItem, { handle: "ada", summary, open: true, onToggle() {}, onRemoved() {} })
+    const listeners = new Set<() => void>()
+    Object.assign(document, {
+      visibilityState,
+      addEventListener: (_: string, run: () => void) => listeners.add(run),
+      removeEventListener: (_: string, run: () => void) => listeners.delete(run),
+    })
+    await calls.answered(200, summary)
+    await eventually(() => expect(page.top.textContent).toContain("Forward"))
+    const patches = () => calls.all.flatMap(({ method, body }) => (method === "PATCH" ? [body] : []))
+    const links = () => page.top.all("a").map(({ attributes }) => attributes)
+    return { ...page, calls, links, listeners, patches }
+  }
+
+  it("is marked as read when the page is visible, once", async () => {
+    const { listeners, patches } = await opened({}, "hidden")
+    await eventually(() => expect(listeners.size).toBe(1))
+    const [check] = listeners
+    check!()
+    expect(patches()).toEqual([])
+    Object.assign(document, { visibilityState: "visible" })
+    await act(check!)
+    await eventually(() => expect([patches(), listeners.size]).toEqual([[{ seen: true }], 0]))
+  })
+
+  it.each([{ seen: true }, { direction: "outbound" }])("is not marked as read if it is %j", async (more) => {
+    const { patches, press } = await opened(more, "visible")
+    await press("Flag")
+    await eventually(() => expect(patches()).toEqual([{ flagged: true }]))
+  })
+
+  it("offers its attachments by their position, with a name for those without one", async () => {
+    const attachment = { content_type: "application/pdf", size: 1 }
+    const { links } = await opened({
+      seen: true,
+      attachments: [
+        { ...attachment, index: 0, filename: "plan.pdf" },
+        { ...attachment, index: 2, filename: null },
+      ],
+    })
+    const files = links().flatMap(({ href, download }) => (download === undefined ? [] : [[href, download]]))
+    const at = "/api/identities/ada/messages/msg_1/attachments"
+    expect(files).toEqual([
+      [`${at}/0`, "plan.pdf"],
+      [`${at}/2`, expect.stringMatching(/./)],
+    ])
+  })
+
+  it.each([
+    ["one recipient", {}, []],
+    ["several recipients", { cc: [{ address: "bob@example.org", name: null }] }, ["reply=msg_1&all=1"]],
+  ])("can be answered to all of %s only if that differs", async (_, more, all) => {
+    const { links } = await opened({ seen: true, ...more })
+    const compose = links().flatMap(({ href }) => (href!.includes("/compose?") ? [href!.split("?")[1]] : []))
+    expect(compose).toEqual(["reply=msg_1", ...all, "forward=msg_1"])
   })
 })
 
