@@ -188,23 +188,25 @@ describe("A message that is opened", () => {
     origin: { verdict: "verified" },
     ...more,
   })
-  const opened = async (more: object, visibilityState = "visible") => {
+  const opened = async (more: object, visibilityState = "visible", others: ReadonlyArray<object> = []) => {
     vi.stubGlobal("localStorage", new Entries())
     vi.stubGlobal("location", { pathname: "/console/identities/ada/mail/msg_1", search: "" })
     const calls = heldCalls()
-    const summary = whole(more)
-    const page = await drawn(MessageItem, { handle: "ada", summary, open: true, onToggle() {}, onRemoved() {} })
+    const messages = [more, ...others].map(whole)
+    const item = (summary: object) =>
+      h(MessageItem, { handle: "ada", summary, open: true, onToggle() {}, onRemoved() {} })
+    const page = await drawn(() => messages.map(item), {})
     const listeners = new Set<() => void>()
     Object.assign(document, {
       visibilityState,
       addEventListener: (_: string, run: () => void) => listeners.add(run),
       removeEventListener: (_: string, run: () => void) => listeners.delete(run),
     })
-    await calls.answered(200, summary)
-    await eventually(() => expect(page.top.textContent).toContain("Forward"))
-    const patches = () => calls.all.flatMap(({ method, body }) => (method === "PATCH" ? [body] : []))
+    for (const message of messages) await calls.answered(200, message)
+    await eventually(() => expect(page.top.textContent.split("Forward")).toHaveLength(messages.length + 1))
+    const patches = () => calls.all.flatMap(({ method, url, body }) => (method === "PATCH" ? [[url, body]] : []))
     const links = () => page.top.all("a").map(({ attributes }) => attributes)
-    return { ...page, calls, links, listeners, patches }
+    return { ...page, links, listeners, patches }
   }
 
   it("is marked as read when the page is visible, once", async () => {
@@ -215,13 +217,15 @@ describe("A message that is opened", () => {
     expect(patches()).toEqual([])
     Object.assign(document, { visibilityState: "visible" })
     await act(check!)
-    await eventually(() => expect([patches(), listeners.size]).toEqual([[{ seen: true }], 0]))
+    await eventually(() =>
+      expect([patches(), listeners.size]).toEqual([[["/api/identities/ada/messages/msg_1", { seen: true }]], 0]),
+    )
   })
 
   it.each([{ seen: true }, { direction: "outbound" }])("is not marked as read if it is %j", async (more) => {
-    const { patches, press } = await opened(more, "visible")
-    await press("Flag")
-    await eventually(() => expect(patches()).toEqual([{ flagged: true }]))
+    // The effects of the second message run after those of the first one.
+    const { patches } = await opened(more, "visible", [{ id: "msg_2" }])
+    await eventually(() => expect(patches().map(([url]) => url)).toEqual(["/api/identities/ada/messages/msg_2"]))
   })
 
   it("offers its attachments by their position, with a name for those without one", async () => {

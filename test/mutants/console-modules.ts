@@ -205,4 +205,18 @@ export const consoleModules: Mutants = {
     bug: "a conversation that was deleted stays in the list for eight seconds",
     tests: ["console/mail-parts"],
   },
+  "late-page-replaces-current": {
+    file: "console/src/shell/Outlet.tsx",
+    from: "if (!isLate) setShown({ at: route.path",
+    to: "setShown({ at: route.path",
+    bug: "a page that was left before it had loaded replaces the current one",
+    tests: ["console/outlet"],
+  },
+  "conversation-pulls-back": {
+    file: "console/src/mail/Conversation.tsx",
+    from: "    observer.disconnect()\n",
+    to: "",
+    bug: "a conversation scrolls back to its newest message while a person reads another one",
+    tests: ["console/conversation"],
+  },
 }
