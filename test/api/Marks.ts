@@ -89,13 +89,17 @@ agent_sign_ins.create
 webhooks.create
 webhooks.rotate`,
   tagged: `
+audit.read
 device_confirmation.read
 exports.read
 api_keys.read
 identities.read
 proof.settings
+agent_sign_ins.read
+profiles.read
 messages.read
 threads.read
+sending.approval
 events.read
 connectors.list
 connectors.read
