@@ -110,7 +110,7 @@ describe("The page on which an app is connected", () => {
 
   it("records a denial once, and tells the app", async () => {
     for (const [isFirst, done] of [
-      [true, ["claim", "client", "close", "record"]],
+      [true, ["claim", "client", "close", "record refused"]],
       [false, ["claim", "client", "close"]],
     ] as const) {
       const found = await decide({}, { claim: request, client, close: Effect.succeed(isFirst) })
@@ -135,7 +135,7 @@ describe("The page on which an app is connected", () => {
     }
     const agreed = Effect.succeed({ grantId: "g", code: "the-code" })
     const found = await decide(chosen, { claim: request, client, consent: agreed })
-    expect([found.status, calls]).toEqual([200, ["claim", "client", "consent", "record"]])
+    expect([found.status, calls]).toEqual([200, ["claim", "client", "consent", "record allowed"]])
     expect(found.html.replaceAll("&amp;", "&")).toContain(`${redirect}?code=the-code&state=s&iss=`)
   })
 })
