@@ -73,7 +73,11 @@ layer(testAuthorization)("the audited operations", (it) => {
 layer(testAuthorization)("the record of", (it) => {
   it.effect.each(rows.filter(({ scope }) => scope !== "public"))("$id", ({ id, endpoint }) =>
     Effect.gen(function* () {
-      const handled = { ...hiddenParts, query: endpoint.query === undefined ? {} : hiddenParts.query, path: path(id) }
+      const handled = {
+        path: path(id),
+        query: endpoint.query === undefined ? {} : hiddenParts.query,
+        body: endpoint.payload.size === 0 ? "" : hiddenParts.body,
+      }
       const shows = Context.get(endpoint.annotations, Reveals) || Context.get(endpoint.annotations, ShowsSecret)
       const outcomes = [
         Effect.succeed({ value: hidden }),
