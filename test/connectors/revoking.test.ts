@@ -10,7 +10,7 @@ import { TestClock } from "effect/testing"
 import { actors, identityOf, waitUntil } from "../harness/Actors.ts"
 import { rows } from "../harness/Stores.ts"
 import { ErrorResponse } from "./mastodon/Exchange.ts"
-import { mastodonServer, connectedIdentity, rowOf } from "./ConnectedIdentity.ts"
+import { connect, mastodonServer, connectedIdentity, rowOf } from "./ConnectedIdentity.ts"
 import { failures, login, script, scriptedActors, scriptedIdentity } from "./ScriptedPlatform.ts"
 
 const { passing, refused, silence } = failures
@@ -47,6 +47,19 @@ layer(watched)("an unused credential", (it) => {
       isAway = false
       yield* waitUntil(revocations(id), (remaining) => remaining.length === 0, "1 second")
       expect(server.tokens.size).toBe(0)
+    }),
+  )
+
+  it.effect("is revoked after its account is connected again, and the account stays marked as automated", () =>
+    Effect.gen(function* () {
+      const server = yield* mastodonServer()
+      const { id, org_id, handle, bot } = yield* connectedIdentity(server, "again", true)
+      const sql = yield* Writes
+      yield* sql`update connector set refresh_began_at = now(), last_error = 'before' where identity_id = ${id}`
+      yield* connect(server, handle, org_id, bot)
+      yield* waitUntil(revocations(id), (remaining) => remaining.length === 0, "1 second")
+      expect([server.tokens.size, bot.bot]).toEqual([1, true])
+      expect(yield* rowOf(id)).toMatchObject({ refresh_began_at: null, last_error: null })
     }),
   )
 
