@@ -134,16 +134,34 @@ describe("FETCH with CHANGEDSINCE", () => {
 })
 
 describe("The MODSEQ of a message", () => {
-  it("increases with changes in the folder: \\Deleted and COPY", async () => {
+  it("increases with changes of the message, and with those in the folder: \\Deleted and COPY", async () => {
     const { client, other, modseqs, highest, close } = await open()
     const before = await highest()
     await other.say("UID STORE 3 +FLAGS.SILENT (\\Deleted)")
+    await other.say("UID STORE 5 +FLAGS.SILENT (\\Flagged)")
     await other.say("UID COPY 2 INBOX")
     // The flags of others' changes are sent before a response.
     await client.say("NOOP")
-    const { 2: same, 3: deleted, 7: copy } = await modseqs()
-    expect([same! <= before, deleted! > before, copy! > deleted!]).toEqual([true, true, true])
+    const { 2: same, 3: deleted, 5: flagged, 7: copy } = await modseqs()
+    expect([same! <= before, deleted! > before, flagged! > deleted!, copy! > flagged!]).toEqual([
+      true,
+      true,
+      true,
+      true,
+    ])
     expect(copy).toBe(await highest())
+    // Flags, messages and searches are read in different ways.
+    const sizes = (await client.say("UID FETCH 1:* (RFC822.SIZE MODSEQ)")).untagged
+    expect(sizes.map((line) => Number(/MODSEQ \((\d+)\)/.exec(line)![1]))).toEqual([same, deleted, flagged, copy])
+    for (const [uid, modseq] of [
+      [2, same],
+      [3, deleted],
+      [5, flagged],
+      [7, copy],
+    ])
+      expect((await client.say(`UID SEARCH UID ${uid} MODSEQ 1`)).untagged).toEqual([
+        `* SEARCH ${uid} (MODSEQ ${modseq})`,
+      ])
     close()
   })
 })
