@@ -39,9 +39,16 @@ layer(watched)("an unused credential", (it) => {
         },
       })
       const { id, org_id, actor } = yield* connectedIdentity(server, "ada")
+      const sql = yield* Writes
+      yield* sql`
+        insert into connector_heard
+        select ${id}::uuid, platform, '\\x01', now() from unnest(array['mastodon', 'bluesky']) as platform`
       isAway = true
       yield* ask(actor.Disconnect({ org_id }), Timing.askPlatform)
       expect(yield* rowOf(id)).toBeUndefined()
+      // The posts that were reported from another platform stay known.
+      const heard = yield* sql`select platform from connector_heard where identity_id = ${id}`
+      expect(heard).toEqual([{ platform: "bluesky" }])
       expect(yield* revocations(id)).toMatchObject([{ attempts: 1, last_error: expect.stringContaining("reach") }])
       expect(server.tokens.size).toBe(1)
       isAway = false
