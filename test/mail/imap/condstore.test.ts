@@ -3,7 +3,7 @@
  * so that no UID equals its sequence number, and messages are missing below UIDNEXT.
  */
 import { beforeAll, describe, expect, it } from "vitest"
-import { makeIdentity, signUp } from "../../harness/Client.ts"
+import { call, makeIdentity, signUp } from "../../harness/Client.ts"
 import { ImapClient } from "../../harness/Imap.ts"
 import { sharedService, type TestService } from "../../harness/Service.ts"
 
@@ -18,7 +18,7 @@ const letter = (n: number) => `Subject: letter ${n}\r\n\r\ntext\r\n`
 
 /** A client in INBOX with the messages of UID 2, 3 and 5 as numbers 1, 2 and 3, and a second client for other changes. */
 const open = async () => {
-  const { secrets } = await makeIdentity(service.base, token)
+  const { handle, secrets } = await makeIdentity(service.base, token)
   const { username, password } = secrets.imap
   const login = () => ImapClient.login(service.imapPort, username, password)
   const [client, other] = [await login(), await login()]
@@ -42,7 +42,14 @@ const open = async () => {
     client.close()
     other.close()
   }
-  return { client, other, login, modseqs, highest, close }
+  /** Changes the flag of a message through the API. */
+  const flagByApi = async (subject: string) => {
+    const path = `/api/identities/${handle}/messages`
+    const { messages } = (await call(service.base, "GET", path, { token })).body
+    const { id } = messages.find((one: { subject: string }) => one.subject === subject)
+    expect((await call(service.base, "PATCH", `${path}/${id}`, { token, body: { flagged: true } })).status).toBe(200)
+  }
+  return { client, other, login, modseqs, highest, flagByApi, close }
 }
 
 describe("STORE with UNCHANGEDSINCE", () => {
@@ -135,10 +142,10 @@ describe("FETCH with CHANGEDSINCE", () => {
 
 describe("The MODSEQ of a message", () => {
   it("increases with changes of the message, and with those in the folder: \\Deleted and COPY", async () => {
-    const { client, other, modseqs, highest, close } = await open()
+    const { client, other, modseqs, highest, flagByApi, close } = await open()
     const before = await highest()
     await other.say("UID STORE 3 +FLAGS.SILENT (\\Deleted)")
-    await other.say("UID STORE 5 +FLAGS.SILENT (\\Flagged)")
+    await flagByApi("letter 5")
     await other.say("UID COPY 2 INBOX")
     // The flags of others' changes are sent before a response.
     await client.say("NOOP")
