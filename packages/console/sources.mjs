@@ -13,6 +13,7 @@ export const shared = [
   "audit/AuditVerbs.ts",
   "connectors/PlatformNames.ts",
   "events/EventSentences.ts",
+  "vault/SecretTag.ts",
 ].map((name) => join(here, "..", "domain", "src", name))
 
 export const { cache, dist, wanted, isBuilt } = buildOf("console", [here, ...shared])

@@ -121,7 +121,7 @@ describe("A Webhook", () => {
     expect(calls.waiting()).toBe(0)
     await enter(top.all("dialog")[0]!.all("label")[0]!.textContent, "week")
     await press("Retry failed deliveries")
-    const { url, body } = await answered(200, { recovered: 3 })
+    const { url, body } = await answered(200, { queued: 3 })
     expect(url).toBe(`${at}/wh_1/recover`)
     expect(Math.abs(Date.parse(body.since) - (Date.now() - 168 * 3_600_000))).toBeLessThan(100_000)
     const toasts = await drawn(Toasts, {})

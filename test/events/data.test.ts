@@ -63,7 +63,7 @@ it("An Event says what happened, to what and by whom", async () => {
     const { did, keys: present } = await ask("GET", `${at}/signing-keys`)
     const { keys } = await ask("POST", `${at}/signing-key/rotate`)
     const signing = (of: ReadonlyArray<any>) => of.find(({ retired_at }) => retired_at === null).kid
-    tells("signing_key.rotated", handle, { kid: signing(keys), replaces: signing(present) })
+    tells("proof.key_rotated", handle, { kid: signing(keys), replaces: signing(present) })
     for (const name of ["laptop", null]) {
       const { privateKey, publicKey } = await generateKeyPair("EdDSA")
       const proof = new SignJWT().setProtectedHeader({ alg: "EdDSA" }).setAudience(service.base).setSubject(did)
@@ -72,12 +72,12 @@ it("An Event says what happened, to what and by whom", async () => {
         proof: await proof.setIssuedAt().sign(privateKey),
         ...(name === null ? {} : { name }),
       })
-      tells("signing_key.added", handle, { kid, name })
+      tells("proof.key_added", handle, { kid, name })
       await ask("DELETE", `${at}/signing-keys/${kid}`)
-      tells("signing_key.removed", handle, { kid, name })
+      tells("proof.key_removed", handle, { kid, name })
     }
     await ask("POST", `${at}/tokens`, { audience: "sts.amazonaws.com" }, agent, 4)
-    tells("token.refused", handle, { audience: "sts.amazonaws.com" })
+    tells("proof.token_refused", handle, { audience: "sts.amazonaws.com" })
     for (const [decision, type] of [
       ["approve", "identity.sign_in_approved"],
       ["refuse", "identity.sign_in_refused"],

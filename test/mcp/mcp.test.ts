@@ -51,7 +51,7 @@ afterAll(async () => {
 const allTools = `
   svc_handle_check svc_identity_list svc_identity_get svc_identity_create svc_identity_delete
   svc_identity_retry svc_card_get svc_card_update svc_token_create svc_sign_in_create svc_email_draft svc_email_send svc_email_list
-  svc_email_get svc_email_wait svc_email_update svc_email_attachment svc_draft_list svc_draft_get
+  svc_email_get svc_email_wait svc_email_update svc_attachment_get svc_draft_list svc_draft_get
   svc_draft_update svc_draft_delete svc_draft_send svc_approval_list svc_approval_get svc_approval_approve
   svc_approval_refuse svc_webhook_create svc_webhook_delete svc_webhook_test svc_tunnel_get
   svc_identity_events svc_thread_list svc_thread_get svc_whoami svc_allowed_recipient_list

@@ -18,7 +18,7 @@ describe("The request of a tool call", () => {
   const authorization = "Bearer key"
 
   it("has path arguments in the path, the query's in the query, and the others in the body", () => {
-    expect(requested("svc_email_attachment", { handle: "a/b", id: "msg_1", index: 2, offset: 10 })).toEqual({
+    expect(requested("svc_attachment_get", { handle: "a/b", id: "msg_1", index: 2, offset: 10 })).toEqual({
       line: "GET /api/identities/a%2Fb/messages/msg_1/attachments/2/text?offset=10",
       headers: { authorization },
       body: undefined,
@@ -46,7 +46,7 @@ describe("The request of a tool call", () => {
       expect.stringMatching(/^The argument handle is missing: it names the Identity/),
       [{ path: "/handle", message: "expected the Handle of an Identity" }],
     ])
-    expect(refused("svc_email_attachment", { id: "msg_1" })).toEqual([
+    expect(refused("svc_attachment_get", { id: "msg_1" })).toEqual([
       "The argument handle is missing or not a name.",
       ["/handle", "/index"].map((path) => ({ path, message: "expected text that is a name" })),
     ])
@@ -57,7 +57,7 @@ describe("The request of a tool call", () => {
       ])
     expect(requested("svc_email_list", { handle: "..." }).line).toMatch(/^GET \/api\/identities\/\.\.\.\/messages\b/)
     for (const index of [1.5, 2 ** 53, true])
-      expect(refused("svc_email_attachment", { handle: "ada", id: "msg_1", index })).not.toBe("was made")
+      expect(refused("svc_attachment_get", { handle: "ada", id: "msg_1", index })).not.toBe("was made")
   })
 
   it("is not made with an unknown argument, of which a part is echoed", () => {

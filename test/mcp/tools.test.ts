@@ -215,7 +215,7 @@ describe("Attachment", () => {
     content_base64: Buffer.from(content).toString("base64"),
   })
   let id: string
-  const read = (index: number, input: object = {}) => done(agent, "svc_email_attachment", { id, index, ...input })
+  const read = (index: number, input: object = {}) => done(agent, "svc_attachment_get", { id, index, ...input })
   beforeAll(async () => {
     await done(owner, "svc_email_send", {
       handle: bob.handle,
@@ -250,7 +250,7 @@ describe("Attachment", () => {
     expect((await read(2)).text).toBe("# Notes\n")
     expect(await read(3)).toMatchObject({ filename: "picture.png", size: 8, text: null, truncated: false })
     expect((await read(5)).text).toBe(null)
-    expect(await refused(agent, "svc_email_attachment", { id, index: 6 })).toMatchObject({ code: "not_found" })
+    expect(await refused(agent, "svc_attachment_get", { id, index: 6 })).toMatchObject({ code: "not_found" })
   })
 
   it("is returned in parts of at most 16 KiB", async () => {

@@ -55,7 +55,7 @@ layer(actors(), { timeout: "60 seconds" })("A rotation", (it) => {
       const third = yield* stored
       expect(third).toHaveLength(3)
       expect(third[0]).toEqual(retired)
-      expect(yield* eventsOf("signing_key.rotated")).toEqual([
+      expect(yield* eventsOf("proof.key_rotated")).toEqual([
         { kid: second!.kid, replaces: first },
         { kid: third[2]!.kid, replaces: second!.kid },
       ])
@@ -99,7 +99,7 @@ layer(actors(), { timeout: "60 seconds" })("A registered key", (it) => {
         select kid, name, registered_by, created_at from signing_key where identity_id = ${id} and origin = 'agent'`,
       )
       expect(left).toEqual([{ kid: "a", name: "again", registered_by: null, created_at: new Date(now + 60_000) }])
-      expect(yield* eventsOf("signing_key.added")).toEqual([
+      expect(yield* eventsOf("proof.key_added")).toEqual([
         { kid: "a", name: "first" },
         { kid: "b", name: null },
         { kid: "a", name: "again" },
@@ -121,7 +121,7 @@ layer(actors(), { timeout: "60 seconds" })("A registered key", (it) => {
       yield* remove(retired!)
       expect(yield* Effect.flip(remove("a"))).toMatchObject({ code: "not_found" })
       expect((yield* kids).toSorted()).toEqual([current, "b"].toSorted())
-      expect(yield* eventsOf("signing_key.removed")).toEqual([
+      expect(yield* eventsOf("proof.key_removed")).toEqual([
         { kid: "a", name: "laptop" },
         { kid: retired, name: null },
       ])

@@ -113,7 +113,7 @@ describe("rotation", () => {
       { kid: former.kid, gone: true },
       { kid: next.kid, gone: false },
     ])
-    const events = await call(service.base, "GET", "/api/events?type=signing_key.rotated", { token: session })
+    const events = await call(service.base, "GET", "/api/events?type=proof.key_rotated", { token: session })
     expect(events.body.events[0].data).toEqual({ kid: next.kid, replaces: former.kid })
     const audit = await call(service.base, "GET", "/api/audit?action=proof.rotateKey", { token: session })
     expect(audit.body.records[0]).toMatchObject({ outcome: "allowed", scope: "proof:admin" })
@@ -160,7 +160,7 @@ describe("registered key", () => {
       expect((await ask("DELETE", `/signing-keys/${kid}`, key)).status).toBe(404)
       expect(JSON.stringify((await published("jwks.json")).body)).not.toContain(kid)
     }
-    const events = await call(service.base, "GET", "/api/events?type=signing_key.removed", { token: session })
+    const events = await call(service.base, "GET", "/api/events?type=proof.key_removed", { token: session })
     expect(events.body.events).toHaveLength(2)
   })
 
@@ -242,7 +242,7 @@ describe("registered key", () => {
     const other = await signUp(service.base)
     expect((await ask("GET", "/signing-keys", other.session)).status).toBe(404)
     const raised = await eventually(
-      () => call(service.base, "GET", "/api/events?type=signing_key.added", { token: session }),
+      () => call(service.base, "GET", "/api/events?type=proof.key_added", { token: session }),
       ({ body }) => body.events.length > 0,
     )
     expect(raised.body.events[0]).toMatchObject({ handle })

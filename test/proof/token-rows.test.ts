@@ -25,7 +25,7 @@ const prepared = Effect.gen(function* () {
   const told = Effect.map(
     rows<{ audience: string }>(
       (sql) => sql`
-        select data ->> 'audience' as audience from event where identity_id = ${id} and type = 'token.refused' order by seq`,
+        select data ->> 'audience' as audience from event where identity_id = ${id} and type = 'proof.token_refused' order by seq`,
     ),
     (events) => events.map(({ audience }) => audience),
   )

@@ -123,7 +123,7 @@ describe("audiences", () => {
     expect([refused.status, refused.body.code]).toEqual([403, "audience_not_allowed"])
     // The account holder reads about a new audience once, however often the agent asks.
     await create(key)
-    const events = await call(service.base, "GET", "/api/events?type=token.refused", { token: session })
+    const events = await call(service.base, "GET", "/api/events?type=proof.token_refused", { token: session })
     expect(events.body.events.map(({ data }: { data: unknown }) => data)).toEqual([{ audience }])
     expect(refused.body.detail).toContain(`/api/identities/${handle}/proof`)
     expect((await allow([audience])).body).toEqual({ audiences: [audience], sites: [] })

@@ -166,7 +166,7 @@ describe("Webhook", () => {
     expect(await state(id)).toEqual(["stopped", reason])
     await session("PATCH", hook(id), { status: "active" })
     expect(await state(id)).toEqual(["active", null])
-    expect((await session("POST", `${hook(id)}/recover`, { since })).body.recovered).toBe(1)
+    expect((await session("POST", `${hook(id)}/recover`, { since })).body.queued).toBe(1)
     expect(await lastDelivery(id)).toEqual(["delivered", null])
     expect(receiver.got.map(({ body }) => body.type)).toEqual(["card.updated"])
     const failures = (await session("GET", `/api/events?type=webhook.failed&handle=${owner.handle}`)).body.events

@@ -127,9 +127,9 @@ describe("recovering", () => {
     const before = receiver.got.length
     const since = new Date(Date.now() - 3_600_000).toISOString()
     const recover = (since: string) => call(service.base, "POST", `${at}/recover`, { token, body: { since } })
-    expect((await recover(new Date(Date.now() + 60_000).toISOString())).body).toEqual({ recovered: 0 })
+    expect((await recover(new Date(Date.now() + 60_000).toISOString())).body).toEqual({ queued: 0 })
     const done = await recover(since)
-    expect([done.status, done.body]).toEqual([202, { recovered: failed.length }])
+    expect([done.status, done.body]).toEqual([202, { queued: failed.length }])
     expect(done.headers.get("location")).toBe(`${at}/deliveries`)
     await eventually(
       () => Promise.resolve(receiver.got.length),
@@ -143,7 +143,7 @@ describe("recovering", () => {
     ).toEqual(failed.map(({ event_id }: any) => event_id).toSorted())
     const repeated = (await deliveries("?limit=200")).body.deliveries.filter(({ replay }: any) => replay)
     expect(repeated.map(({ event_id }: any) => event_id)).toEqual(failed.map(({ event_id }: any) => event_id))
-    expect((await recover(since)).body).toEqual({ recovered: 0 })
+    expect((await recover(since)).body).toEqual({ queued: 0 })
   })
 
   it("is refused for a disabled Webhook, and for a Webhook of another account", async () => {

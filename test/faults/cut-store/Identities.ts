@@ -32,7 +32,7 @@ export const identities = (caller: Caller): Resources => {
   const rotate = () =>
     caller.change({
       action: "proof.rotateKey",
-      raises: ["signing_key.rotated"],
+      raises: ["proof.key_rotated"],
       method: "POST",
       path: `${caller.own}/signing-key/rotate`,
     })

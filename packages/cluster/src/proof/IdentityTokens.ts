@@ -47,13 +47,13 @@ const make = Effect.gen(function* () {
   const book = yield* Addresses
   const keys = yield* IssuerKeys
 
-  /** Raises `token.refused`, unless the last hour has an Event for this audience, or ten. */
+  /** Raises `proof.token_refused`, unless the last hour has an Event for this audience, or ten. */
   const raiseRefusal = (subject: ProofSubject, audience: string, at: Date, by: Initiator) => {
     const identity = { id: subject.id, handle: subject.handle, orgId: subject.orgId }
     return orUnavailable(sql`
       with recent as (
         select e.data->>'audience' as audience from event e
-        where e.org_id = ${subject.orgId}::uuid and e.type = 'token.refused' and e.identity_id = ${subject.id}::uuid
+        where e.org_id = ${subject.orgId}::uuid and e.type = 'proof.token_refused' and e.identity_id = ${subject.id}::uuid
           and e.created_at > ${at}::timestamptz - ${Timing.refusalWindow}::interval
       ),
       news as (
@@ -62,7 +62,7 @@ const make = Effect.gen(function* () {
           and not exists (select from recent where audience = ${audience}::text)
         for share
       ),
-      ${raise({ sql, identity, at, by }, "news", "token.refused", { audience })}
+      ${raise({ sql, identity, at, by }, "news", "proof.token_refused", { audience })}
       select 1`)
   }
 

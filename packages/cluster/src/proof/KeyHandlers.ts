@@ -72,7 +72,7 @@ const rotate = Effect.fnUntraced(function* (write: Write, signer: Signer) {
       update card set signature = null where identity_id = ${identity.id} and exists (select from fence)
     ),
     added as (${insertPair(sql, identity.id, pair, at, sql`fence, replaced`)} returning kid),
-    ${raise(write, "added", "signing_key.rotated", { kid: pair.kid, replaces: sql`(select kid from replaced)` })}
+    ${raise(write, "added", "proof.key_rotated", { kid: pair.kid, replaces: sql`(select kid from replaced)` })}
     ${auditWriteWith(sql, write.note, "added")}`,
     { raises: true },
   )
@@ -116,7 +116,7 @@ const add = Effect.fnUntraced(function* (write: Write, { kid, jwk, name, registe
       where k.origin = 'agent'
       returning kid
     ),
-    ${raise(write, "added", "signing_key.added", { kid, name })}
+    ${raise(write, "added", "proof.key_added", { kid, name })}
     ${auditWriteWith(sql, write.note, "added")}`,
     { raises: true },
   )
@@ -137,7 +137,7 @@ const remove = Effect.fnUntraced(function* (write: Write, { kid }: Tenant & { re
       delete from signing_key where identity_id = ${identity.id} and kid = ${kid} and exists (select from fence)
       returning kid, name
     ),
-    ${raise(write, "gone", "signing_key.removed", { kid, name: sql`name` })}
+    ${raise(write, "gone", "proof.key_removed", { kid, name: sql`name` })}
     ${auditWriteWith(sql, write.note, "gone")}`,
     { raises: true },
   )

@@ -118,7 +118,7 @@ const recoveredAtOnce = 1000
 const recover = Effect.fnUntraced(function* (write: Write, message: ForWebhook & { readonly since: Date }) {
   const { identity, sql, at } = write
   yield* assertActive(write, message.webhook_id)
-  const row = yield* commit<{ recovered: number }>(
+  const row = yield* commit<{ queued: number }>(
     write,
     sql`latest as (
       select distinct on (event_id) event_id, event_type, status, created_at from delivery
@@ -135,9 +135,9 @@ const recover = Effect.fnUntraced(function* (write: Write, message: ForWebhook &
       ) l, fence
       returning id
     ) ${auditWriteWith(sql, write.note, "fence")}`,
-    { columns: sql`(select count(*)::int from queued) as recovered`, raises: true },
+    { columns: sql`(select count(*)::int from queued) as queued`, raises: true },
   )
-  return { recovered: row.recovered }
+  return { queued: row.queued }
 })
 
 /** Changes the given members. Disabling fails the pending deliveries; attempts in flight are the last ones. */

@@ -26,14 +26,14 @@ const words = {
   "email.approval_refused": ["has a rejected email", "hat eine abgelehnte E-Mail", "a un e-mail refusé"],
   "mail.stopped": ["has outgoing mail stopped", "sendet keine E-Mails mehr", "n’envoie plus d’e-mails"],
   "mail.started": ["has outgoing mail resumed", "sendet wieder E-Mails", "envoie de nouveau des e-mails"],
-  "signing_key.added": [
+  "proof.key_added": [
     "registered a signing key",
     "hat einen Signierschlüssel registriert",
     "a enregistré une clé de signature",
   ],
-  "signing_key.removed": ["signing key removed", "Signierschlüssel entfernt", "clé de signature retirée"],
-  "signing_key.rotated": ["signing key rotated", "Signierschlüssel erneuert", "clé de signature renouvelée"],
-  "token.refused": ["was refused a token", "hat kein Token erhalten", "n’a pas obtenu de jeton"],
+  "proof.key_removed": ["signing key removed", "Signierschlüssel entfernt", "clé de signature retirée"],
+  "proof.key_rotated": ["signing key rotated", "Signierschlüssel erneuert", "clé de signature renouvelée"],
+  "proof.token_refused": ["was refused a token", "hat kein Token erhalten", "n’a pas obtenu de jeton"],
   "identity.sign_in_requested": ["sign-in awaits approval", "Anmeldung wartet auf Freigabe", "connexion à approuver"],
   "identity.sign_in_approved": ["sign-in approved", "Anmeldung freigegeben", "connexion approuvée"],
   "identity.sign_in_refused": ["sign-in refused", "Anmeldung abgelehnt", "connexion refusée"],

@@ -31,12 +31,12 @@ const Recover = ({ handle, id }: OfWebhook) => {
   const [span, setSpan] = useState<Span>("day")
   const recover = useCommand(async (key) => {
     const since = new Date(Date.now() - hours[span] * 3_600_000).toISOString()
-    const { recovered } = await call(
+    const { queued } = await call(
       "POST /api/identities/:handle/webhooks/:id/recover",
       { params: { handle, id }, body: { since } },
       { key },
     )
-    tell(say("recovered", { count: recovered }))
+    tell(say("recovered", { count: queued }))
     await outdated(["/api/identities/:handle/webhooks"], handle)
   })
   return (

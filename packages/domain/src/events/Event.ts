@@ -32,9 +32,7 @@ export const eventTypes: ReadonlyArray<EventType> = [...identityEventTypes, ...o
 type Subject = IdentityEventType extends infer T ? (T extends `${infer S}.${string}` ? S : never) : never
 
 /** The capability of Events whose type does not begin with its name. */
-const renamed = { email: "mail", signing_key: "proof", token: "proof" } as const satisfies Readonly<
-  Record<Exclude<Subject, Capability>, Capability>
->
+const renamed = { email: "mail" } as const satisfies Readonly<Record<Exclude<Subject, Capability>, Capability>>
 
 /** Returns the scope whose holder may read the content of an Event, as an alternative to `event:read`. */
 const readScopeOf = (type: IdentityEventType): ScopeName => {

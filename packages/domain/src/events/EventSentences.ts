@@ -79,22 +79,22 @@ const sentences = {
     "Der Versand von {h} wurde fortgesetzt: {by}",
     "L’envoi d’e-mails de {h} a été repris par {by}",
   ],
-  "signing_key.added": [
+  "proof.key_added": [
     "{h} registered the signing key {kid}",
     "{h} hat den Signierschlüssel {kid} registriert",
     "{h} a enregistré la clé de signature {kid}",
   ],
-  "signing_key.removed": [
+  "proof.key_removed": [
     "The signing key {kid} of {h} was removed",
     "Der Signierschlüssel {kid} von {h} wurde entfernt",
     "La clé de signature {kid} de {h} a été retirée",
   ],
-  "signing_key.rotated": [
+  "proof.key_rotated": [
     "The signing key of {h} was rotated",
     "Der Signierschlüssel von {h} wurde erneuert",
     "La clé de signature de {h} a été renouvelée",
   ],
-  "token.refused": [
+  "proof.token_refused": [
     "{h} was refused a token for {audience}",
     "{h} durfte kein Token für {audience} erhalten",
     "{h} n’a pas obtenu de jeton pour {audience}",

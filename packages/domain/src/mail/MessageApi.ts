@@ -167,7 +167,7 @@ export class MessageApi extends HttpApiGroup.make("messages")
           "headers",
         ],
         advice:
-          "`text_reply` is the author's own text without quotes. If `truncated`, `left_out` says how to read on. Read attachments with `svc_email_attachment`, mark as read with `svc_email_update`.",
+          "`text_reply` is the author's own text without quotes. If `truncated`, `left_out` says how to read on. Read attachments with `svc_attachment_get`, mark as read with `svc_email_update`.",
       }),
     HttpApiEndpoint.patch("patch", "/api/identities/:handle/messages/:id", {
       params: one,
@@ -258,7 +258,7 @@ export class MessageApi extends HttpApiGroup.make("messages")
       .annotate(OpenApi.Summary, "Read one attachment as text")
       .annotate(Confidential, true)
       .annotate(Tool, {
-        name: "svc_email_attachment",
+        name: "svc_attachment_get",
         effect: "read",
         untrusted: ["filename", "text"],
         advice: "`text` is null for images, PDF and the like. Pass `next_offset` as `offset` to read on.",

@@ -8,12 +8,12 @@ const SignIn = { sign_in_id: Schema.String, site: Schema.String, client_name: Sc
 const Decided = Schema.Struct({ ...SignIn, by: Schema.Union([CredentialKind, Schema.Literal("system")]) })
 
 export const proofEvents = {
-  "signing_key.added": Key.annotate({ description: "The agent registered a public key." }),
-  "signing_key.removed": Key.annotate({ description: "A public key was removed." }),
-  "signing_key.rotated": Schema.Struct({ kid: Schema.String, replaces: Schema.NullOr(Schema.String) }).annotate({
+  "proof.key_added": Key.annotate({ description: "The agent registered a public key." }),
+  "proof.key_removed": Key.annotate({ description: "A public key was removed." }),
+  "proof.key_rotated": Schema.Struct({ kid: Schema.String, replaces: Schema.NullOr(Schema.String) }).annotate({
     description: "The key with which the service signs for the Identity was replaced.",
   }),
-  "token.refused": Schema.Struct({ audience: Schema.String }).annotate({
+  "proof.token_refused": Schema.Struct({ audience: Schema.String }).annotate({
     description:
       "A token was refused because the Identity may not have one for this audience. Raised at most once an hour for an audience, and at most ten times an hour; the audit log has every refusal.",
   }),

@@ -144,7 +144,7 @@ export class WebhookApi extends HttpApiGroup.make("webhooks")
       payload: Schema.Struct({ since: NamedTime }),
       success: HttpApiSchema.WithHeaders(
         Schema.Struct({
-          recovered: Schema.Int.annotate({
+          queued: Schema.Int.annotate({
             description: "Number of queued deliveries, at most 1,000; call again for the rest.",
           }),
         }).pipe(HttpApiSchema.status(202)),

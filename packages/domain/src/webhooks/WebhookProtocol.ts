@@ -48,7 +48,7 @@ const Replay = Rpc.make("Replay", {
 /** Queues another delivery of every Event whose delivery failed since the given time. */
 const Recover = Rpc.make("Recover", {
   payload: { ...tenant, webhook_id: Uuid, since: Schema.Date },
-  success: Schema.Struct({ recovered: Schema.Int }),
+  success: Schema.Struct({ queued: Schema.Int }),
   error: failures(NotFound, IdentityNotReady, Conflict),
 })
 

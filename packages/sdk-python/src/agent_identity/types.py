@@ -12,11 +12,11 @@ else:
 
 AuditSourceVia: TypeAlias = Literal["rest", "mcp", "console", "imap", "smtp", "tunnel", "page"]
 CardUpdatedDataChanged: TypeAlias = Literal["name", "description", "version", "documentation_url", "icon_url", "provider", "capabilities", "default_input_modes", "default_output_modes", "interfaces", "skills"]
-EventsListType: TypeAlias = Literal["identity.ready", "identity.failed", "email.received", "email.agent_verified", "email.sent", "email.bounced", "email.refused", "email.recipient_blocked", "email.approval_requested", "email.approved", "email.approval_refused", "mail.stopped", "mail.started", "card.updated", "tunnel.connected", "tunnel.disconnected", "webhook.failed", "connector.connected", "connector.stopped", "connector.recovered", "connector.mention", "connector.reply", "connector.dm", "signing_key.added", "signing_key.removed", "signing_key.rotated", "token.refused", "identity.sign_in_requested", "identity.sign_in_approved", "identity.sign_in_refused", "identity.signed_in", "identity.deleted", "tunnel.transfer_blocked", "api_key.created", "api_key.revoked", "grant.created", "grant.changed", "grant.revoked", "api_key.rotated", "api_key.expiring", "api_key.expired", "limit.near", "audit.gap", "audit.head", "account.deletion_started"]
+EventsListType: TypeAlias = Literal["identity.ready", "identity.failed", "email.received", "email.agent_verified", "email.sent", "email.bounced", "email.refused", "email.recipient_blocked", "email.approval_requested", "email.approved", "email.approval_refused", "mail.stopped", "mail.started", "card.updated", "tunnel.connected", "tunnel.disconnected", "webhook.failed", "connector.connected", "connector.stopped", "connector.recovered", "connector.mention", "connector.reply", "connector.dm", "proof.key_added", "proof.key_removed", "proof.key_rotated", "proof.token_refused", "identity.sign_in_requested", "identity.sign_in_approved", "identity.sign_in_refused", "identity.signed_in", "identity.deleted", "tunnel.transfer_blocked", "api_key.created", "api_key.revoked", "grant.created", "grant.changed", "grant.revoked", "api_key.rotated", "api_key.expiring", "api_key.expired", "limit.near", "audit.gap", "audit.head", "account.deletion_started"]
 LimitUseName: TypeAlias = Literal["calls", "identity_create", "handle_check", "streams_org", "identity_quota", "tunnel_transfer", "mail_hourly", "mailbox_bytes"]
 StartedSignInStatus: TypeAlias = Literal["awaiting_approval", "approved", "refused", "expired", "started", "signed_in", "ended"]
 VerificationReason: TypeAlias = Literal["unsigned", "malformed", "expired", "altered", "unknown_key", "unreadable_keys", "other_address", "other_audience", "identity_ended"]
-WebhooksCreateEventTypes: TypeAlias = Literal["identity.ready", "identity.failed", "email.received", "email.agent_verified", "email.sent", "email.bounced", "email.refused", "email.recipient_blocked", "email.approval_requested", "email.approved", "email.approval_refused", "mail.stopped", "mail.started", "card.updated", "tunnel.connected", "tunnel.disconnected", "webhook.failed", "connector.connected", "connector.stopped", "connector.recovered", "connector.mention", "connector.reply", "connector.dm", "signing_key.added", "signing_key.removed", "signing_key.rotated", "token.refused", "identity.sign_in_requested", "identity.sign_in_approved", "identity.sign_in_refused", "identity.signed_in", "*"]
+WebhooksCreateEventTypes: TypeAlias = Literal["identity.ready", "identity.failed", "email.received", "email.agent_verified", "email.sent", "email.bounced", "email.refused", "email.recipient_blocked", "email.approval_requested", "email.approved", "email.approval_refused", "mail.stopped", "mail.started", "card.updated", "tunnel.connected", "tunnel.disconnected", "webhook.failed", "connector.connected", "connector.stopped", "connector.recovered", "connector.mention", "connector.reply", "connector.dm", "proof.key_added", "proof.key_removed", "proof.key_rotated", "proof.token_refused", "identity.sign_in_requested", "identity.sign_in_approved", "identity.sign_in_refused", "identity.signed_in", "*"]
 
 
 class AccountDeletion(TypedDict):
@@ -2361,6 +2361,77 @@ class Profile(TypedDict):
     """The time of creation."""
 
 
+class ProofKeyAddedData(TypedDict):
+    """The agent registered a public key."""
+
+    kid: str
+    """The thumbprint of the key (RFC 7638)."""
+    name: str | None
+    """The name."""
+
+
+class ProofKeyAddedEvent(TypedDict):
+    id: str
+    """The id of the resource."""
+    created_at: str
+    """The time of creation."""
+    type: Literal["proof.key_added"]
+    """The type."""
+    identity_id: str
+    """The id of the Identity; null if the whole Org is concerned."""
+    handle: str
+    """The registered Handle."""
+    data: ProofKeyAddedData
+    """The data of the Event, by type."""
+
+
+class ProofKeyRemovedData(TypedDict):
+    """A public key was removed."""
+
+    kid: str
+    """The thumbprint of the key (RFC 7638)."""
+    name: str | None
+    """The name."""
+
+
+class ProofKeyRemovedEvent(TypedDict):
+    id: str
+    """The id of the resource."""
+    created_at: str
+    """The time of creation."""
+    type: Literal["proof.key_removed"]
+    """The type."""
+    identity_id: str
+    """The id of the Identity; null if the whole Org is concerned."""
+    handle: str
+    """The registered Handle."""
+    data: ProofKeyRemovedData
+    """The data of the Event, by type."""
+
+
+class ProofKeyRotatedData(TypedDict):
+    """The key with which the service signs for the Identity was replaced."""
+
+    kid: str
+    """The thumbprint of the key (RFC 7638)."""
+    replaces: str | None
+
+
+class ProofKeyRotatedEvent(TypedDict):
+    id: str
+    """The id of the resource."""
+    created_at: str
+    """The time of creation."""
+    type: Literal["proof.key_rotated"]
+    """The type."""
+    identity_id: str
+    """The id of the Identity; null if the whole Org is concerned."""
+    handle: str
+    """The registered Handle."""
+    data: ProofKeyRotatedData
+    """The data of the Event, by type."""
+
+
 class ProofRegisterKeyJwk(TypedDict):
     """The public key as a JWK (RFC 7517): Ed25519 or P-256."""
 
@@ -2385,6 +2456,28 @@ class ProofSettings(TypedDict):
     """The audiences for which the Identity may get tokens: a list, or `any`. Admin Keys with `proof:admin` may use every one."""
     sites: Literal["any"] | List[str]
     """The sites at which the Identity may sign in without approval: a list of hosts, or `any`. Admin Keys with `proof:admin` may sign in at every one."""
+
+
+class ProofTokenRefusedData(TypedDict):
+    """A token was refused because the Identity may not have one for this audience. Raised at most once an hour for an audience, and at most ten times an hour; the audit log has every refusal."""
+
+    audience: str
+    """The service, as it expects itself in `aud`."""
+
+
+class ProofTokenRefusedEvent(TypedDict):
+    id: str
+    """The id of the resource."""
+    created_at: str
+    """The time of creation."""
+    type: Literal["proof.token_refused"]
+    """The type."""
+    identity_id: str
+    """The id of the Identity; null if the whole Org is concerned."""
+    handle: str
+    """The registered Handle."""
+    data: ProofTokenRefusedData
+    """The data of the Event, by type."""
 
 
 class ProofVerifyRequest(TypedDict):
@@ -2634,30 +2727,6 @@ class SigningKey(TypedDict):
     published_until: str | None
 
 
-class SigningKeyAddedData(TypedDict):
-    """The agent registered a public key."""
-
-    kid: str
-    """The thumbprint of the key (RFC 7638)."""
-    name: str | None
-    """The name."""
-
-
-class SigningKeyAddedEvent(TypedDict):
-    id: str
-    """The id of the resource."""
-    created_at: str
-    """The time of creation."""
-    type: Literal["signing_key.added"]
-    """The type."""
-    identity_id: str
-    """The id of the Identity; null if the whole Org is concerned."""
-    handle: str
-    """The registered Handle."""
-    data: SigningKeyAddedData
-    """The data of the Event, by type."""
-
-
 class SigningKeyJwk(TypedDict):
     """The public key as a JWK (RFC 7517): Ed25519 or P-256."""
 
@@ -2675,53 +2744,6 @@ class SigningKeyJwk(TypedDict):
     """The algorithm: `EdDSA` or `ES256`."""
     use: NotRequired[str]
     """Always `sig`."""
-
-
-class SigningKeyRemovedData(TypedDict):
-    """A public key was removed."""
-
-    kid: str
-    """The thumbprint of the key (RFC 7638)."""
-    name: str | None
-    """The name."""
-
-
-class SigningKeyRemovedEvent(TypedDict):
-    id: str
-    """The id of the resource."""
-    created_at: str
-    """The time of creation."""
-    type: Literal["signing_key.removed"]
-    """The type."""
-    identity_id: str
-    """The id of the Identity; null if the whole Org is concerned."""
-    handle: str
-    """The registered Handle."""
-    data: SigningKeyRemovedData
-    """The data of the Event, by type."""
-
-
-class SigningKeyRotatedData(TypedDict):
-    """The key with which the service signs for the Identity was replaced."""
-
-    kid: str
-    """The thumbprint of the key (RFC 7638)."""
-    replaces: str | None
-
-
-class SigningKeyRotatedEvent(TypedDict):
-    id: str
-    """The id of the resource."""
-    created_at: str
-    """The time of creation."""
-    type: Literal["signing_key.rotated"]
-    """The type."""
-    identity_id: str
-    """The id of the Identity; null if the whole Org is concerned."""
-    handle: str
-    """The registered Handle."""
-    data: SigningKeyRotatedData
-    """The data of the Event, by type."""
 
 
 class SigningKeys(TypedDict):
@@ -2874,28 +2896,6 @@ class ThreadsReadResult(TypedDict):
     """The messages, oldest first."""
     next_cursor: str | None
     """The `cursor` of the next page; null on the last page."""
-
-
-class TokenRefusedData(TypedDict):
-    """A token was refused because the Identity may not have one for this audience. Raised at most once an hour for an audience, and at most ten times an hour; the audit log has every refusal."""
-
-    audience: str
-    """The service, as it expects itself in `aud`."""
-
-
-class TokenRefusedEvent(TypedDict):
-    id: str
-    """The id of the resource."""
-    created_at: str
-    """The time of creation."""
-    type: Literal["token.refused"]
-    """The type."""
-    identity_id: str
-    """The id of the Identity; null if the whole Org is concerned."""
-    handle: str
-    """The registered Handle."""
-    data: TokenRefusedData
-    """The data of the Event, by type."""
 
 
 class Tunnel(TypedDict):
@@ -3219,7 +3219,7 @@ class WebhooksListResult(TypedDict):
 
 
 class WebhooksRecoverResult(TypedDict):
-    recovered: int
+    queued: int
     """Number of queued deliveries, at most 1,000; call again for the rest."""
 
 
@@ -3270,7 +3270,7 @@ class WholeApproval(_WholeApproval):
 
 A2aAgentCard: TypeAlias = Dict[str, Any]
 AccountDeletionStartedData: TypeAlias = Dict[str, Any]
-Event: TypeAlias = Union[IdentityReadyEvent, IdentityFailedEvent, EmailReceivedEvent, EmailAgentVerifiedEvent, EmailSentEvent, EmailBouncedEvent, EmailRefusedEvent, EmailRecipientBlockedEvent, EmailApprovalRequestedEvent, EmailApprovedEvent, EmailApprovalRefusedEvent, MailStoppedEvent, MailStartedEvent, CardUpdatedEvent, TunnelConnectedEvent, TunnelDisconnectedEvent, WebhookFailedEvent, ConnectorConnectedEvent, ConnectorStoppedEvent, ConnectorRecoveredEvent, ConnectorMentionEvent, ConnectorReplyEvent, ConnectorDmEvent, SigningKeyAddedEvent, SigningKeyRemovedEvent, SigningKeyRotatedEvent, TokenRefusedEvent, IdentitySignInRequestedEvent, IdentitySignInApprovedEvent, IdentitySignInRefusedEvent, IdentitySignedInEvent, IdentityDeletedEvent, TunnelTransferBlockedEvent, ApiKeyCreatedEvent, ApiKeyRevokedEvent, GrantCreatedEvent, GrantChangedEvent, GrantRevokedEvent, ApiKeyRotatedEvent, ApiKeyExpiringEvent, ApiKeyExpiredEvent, LimitNearEvent, AuditGapEvent, AuditHeadEvent, AccountDeletionStartedEvent]
+Event: TypeAlias = Union[IdentityReadyEvent, IdentityFailedEvent, EmailReceivedEvent, EmailAgentVerifiedEvent, EmailSentEvent, EmailBouncedEvent, EmailRefusedEvent, EmailRecipientBlockedEvent, EmailApprovalRequestedEvent, EmailApprovedEvent, EmailApprovalRefusedEvent, MailStoppedEvent, MailStartedEvent, CardUpdatedEvent, TunnelConnectedEvent, TunnelDisconnectedEvent, WebhookFailedEvent, ConnectorConnectedEvent, ConnectorStoppedEvent, ConnectorRecoveredEvent, ConnectorMentionEvent, ConnectorReplyEvent, ConnectorDmEvent, ProofKeyAddedEvent, ProofKeyRemovedEvent, ProofKeyRotatedEvent, ProofTokenRefusedEvent, IdentitySignInRequestedEvent, IdentitySignInApprovedEvent, IdentitySignInRefusedEvent, IdentitySignedInEvent, IdentityDeletedEvent, TunnelTransferBlockedEvent, ApiKeyCreatedEvent, ApiKeyRevokedEvent, GrantCreatedEvent, GrantChangedEvent, GrantRevokedEvent, ApiKeyRotatedEvent, ApiKeyExpiringEvent, ApiKeyExpiredEvent, LimitNearEvent, AuditGapEvent, AuditHeadEvent, AccountDeletionStartedEvent]
 IdentityReadyData: TypeAlias = Dict[str, Any]
 TunnelConnectedData: TypeAlias = Dict[str, Any]
 TunnelDisconnectedData: TypeAlias = Dict[str, Any]
