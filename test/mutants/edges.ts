@@ -133,7 +133,7 @@ export const edges: Mutants = {
     from: "if (read <= atMost) return void chunks.push(chunk)",
     to: "if (read < atMost) return void chunks.push(chunk)",
     bug: "A document of exactly the permitted size is rejected",
-    tests: ["net/guarded-client"],
+    tests: ["net/guarded-requests"],
   },
   "shorter-http-methods": {
     file: "domain/src/proof/RequestSignature.ts",

@@ -14,8 +14,8 @@ export const refusals: Mutants = {
   },
   "device-key-without-record": {
     file: "api/src/pages/DevicePage.ts",
-    from: 'if (decision === "approve") yield* audit.secret(act("secret"))',
-    to: 'if (decision === "approve") yield* Effect.ignore(audit.secret(act("secret")))',
+    from: 'yield* audit.secret(act("secret"))',
+    to: 'yield* Effect.ignore(audit.secret(act("secret")))',
     bug: "the page of a device login creates a key that the audit log does not contain",
     tests: ["pages/refusals"],
   },
