@@ -71,13 +71,16 @@ const makeMailbox = Effect.fnUntraced(function* (stem: string) {
 layer(actors())("The agent of a received message", (it) => {
   it.effect("is proved by a document that names the sender, which is read once for many messages", () =>
     Effect.gen(function* () {
+      const { promise: seen, resolve: see } = Promise.withResolvers<void>()
       const host = yield* startHost((_, response) => {
         response.setHeader("content-type", "application/did+json").setHeader("cache-control", "max-age=600")
-        response.end(JSON.stringify({ id: host.did, alsoKnownAs: ["acct:x@y", "mailto:ada@agents.example"] }))
+        const document = { id: host.did, alsoKnownAs: ["acct:x@y", "mailto:ada@agents.example"] }
+        void seen.then(() => response.end(JSON.stringify(document)))
       })
       const { receive, decided, events, read } = yield* makeMailbox("ada")
       const first = yield* receive(host.did)
       const { modseq } = yield* read(first)
+      see()
       const origin = yield* decided(first)
       const agent = { did: host.did, domain: "agents.example", checked_at: expect.stringMatching(/Z$/) }
       expect(origin).toEqual({ ...verified, agent })

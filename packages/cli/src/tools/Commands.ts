@@ -177,6 +177,7 @@ const whatOf: Readonly<Record<string, string>> = {
   email: "The Mailbox of an Identity.",
   thread: "Conversations in the Mailbox.",
   draft: "Drafts: list, read, change, send, delete.",
+  attachment: "The text of an attachment of a message.",
   approval: "Messages that await approval: list, approve, reject.",
   tunnel: "The Tunnel of an Identity.",
   connector: "Accounts on other platforms: read, post, send direct messages.",
