@@ -239,6 +239,10 @@ export class Drawn {
   close() {}
   focus() {}
   scrollIntoView() {}
+  /** Selectors find nothing without a browser. */
+  querySelector() {
+    return null
+  }
   /** Calls the listener of an event, and returns whether its default action was prevented. */
   fire(type: string, members: object = {}): boolean {
     let prevented = false
