@@ -1,4 +1,4 @@
-/** The clock of the cluster's loops (`Membership.clock`). These tests fail if the library changes the sleeps that it recognizes. */
+/** The clock of the cluster's loops (`Membership.clock`). These tests fail if the library changes the sleeps that the clock recognizes. */
 import { ChangeFeed } from "@svc/cluster/feed/ChangeFeed"
 import * as Membership from "@svc/cluster/Membership"
 import { Timing } from "@svc/cluster/Timing"

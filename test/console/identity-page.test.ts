@@ -1,4 +1,4 @@
-/** The pages that show Identities, without a browser: their states, their steps, and what a new one is told to do. */
+/** The pages that show Identities, without a browser: their states, the steps of their creation, and the first steps of a new one. */
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest"
 import { browserAt, drawn, Entries, eventually, heldCalls, leavePage, problem, source } from "./Modules.ts"
 
@@ -164,7 +164,7 @@ describe("The list of Identities", () => {
     )
   })
 
-  it("leads to the form of the first one if there is none", async () => {
+  it("leads an account without Identities to the form for the first one", async () => {
     const { top } = await drawn(IdentitiesPage, {})
     ;(await callOf("/api/identities?")).answer(200, { identities: [], next_cursor: null })
     await eventually(() => expect(top.all({ class: "box" })).toHaveLength(1))

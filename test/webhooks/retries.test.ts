@@ -202,20 +202,25 @@ layer(actors())("a delivery", (it) => {
       const receiver = yield* receiverOf()
       const { actor, webhook_id, test } = yield* makeWebhook("alan", receiver.url)
       const sql = yield* Writes
+      // A sequence keeps its value when the statement that refuses the outcome is rolled back.
+      yield* sql.unsafe(`create sequence refused_outcome`)
       yield* sql.unsafe(`
-        create or replace function refuse_outcome() returns trigger language plpgsql as $$ begin raise exception 'no outcome'; end $$`)
+        create or replace function refuse_outcome() returns trigger language plpgsql as $$
+        begin perform nextval('refused_outcome'); raise exception 'no outcome'; end $$`)
       yield* sql.unsafe(`
         create or replace trigger refuse_outcome before update on delivery for each row
         when (old.webhook_id = '${webhook_id}' and new.status <> old.status) execute function refuse_outcome()`)
       yield* test
       yield* waitUntil(
-        Effect.sync(() => receiver.got.length),
-        (count) => count === 1,
+        sql<{ is_called: boolean }>`select is_called from refused_outcome`,
+        ([sequence]) => sequence!.is_called,
         0,
       )
+      expect(receiver.got).toHaveLength(1)
       yield* ask(actor.Work(undefined))
       const before = yield* oldest(webhook_id)
       yield* sql.unsafe(`drop function refuse_outcome cascade`)
+      yield* sql.unsafe(`drop sequence refused_outcome`)
       expect(before).toMatchObject({ status: "queued", attempts: [] })
       yield* TestClock.setTime(before!.next_attempt_at!.getTime())
       yield* ask(actor.Work(undefined, { discard: true }))

@@ -13,7 +13,7 @@ import { HttpApiBuilder } from "effect/http-api"
 import * as Account from "./account/Account.ts"
 import * as ApiKeys from "./account/ApiKeys.ts"
 import * as Authorization from "./account/Authorization.ts"
-import { renewed, withSession } from "./account/ConsoleSession.ts"
+import { withSession } from "./account/ConsoleSession.ts"
 import * as Devices from "./account/Devices.ts"
 import * as Session from "./account/Session.ts"
 import * as SignIn from "./account/SignIn.ts"
@@ -245,7 +245,7 @@ export const everywhere = HttpRouter.middleware(
                 requestId,
               ),
             )
-          return HttpServerResponse.setHeaders(renewed(book, request, response), headers)
+          return HttpServerResponse.setHeaders(response, headers)
         }),
   ),
   { global: true },

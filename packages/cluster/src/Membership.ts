@@ -24,9 +24,9 @@
  *
  * Fencing does not depend on any of this: an actor writes only under its own epoch (`actor/Ownership.ts`).
  *
- * The library has no option for the sleeps that three of these points replace. {@link clock} recognizes
- * these sleeps by the log annotation of their loop, if it has one, and by their duration; `test/cluster/membership-clock.test.ts`
- * fails if the library changes either. No other duration in these loops may be equal.
+ * The library has no option for the sleeps that three of these points replace. {@link clock} recognizes these sleeps by the
+ * log annotation of their loop, if it has one, and by their duration; `test/cluster/membership-clock.test.ts` fails if the
+ * library changes either. No other duration in these loops may be equal.
  */
 import { Cause, Clock, Context, Duration, Effect, Fiber, Layer, Option, References, type Scope } from "effect"
 import {

@@ -53,7 +53,7 @@ import { inNewerForm } from "../http/Translations.ts"
 import * as Idempotency from "../idempotency/Idempotency.ts"
 import { limited } from "../limits/PublicLimit.ts"
 import { note } from "../limits/RateLimitHeaders.ts"
-import { needlessBody, needlessQuery } from "../problems/Violations.ts"
+import { needlessQuery, rejectBody } from "../problems/Violations.ts"
 import * as RequestTarget from "./RequestTarget.ts"
 
 interface Call {
@@ -207,14 +207,10 @@ const make = Effect.gen(function* () {
     E | InvalidRequest,
     R | HttpServerRequest.HttpServerRequest
   > => {
-    const judged = (
-      refused: InvalidRequest | undefined,
-    ): Effect.Effect<HttpServerResponse.HttpServerResponse, E | InvalidRequest, R> =>
-      refused === undefined ? handler : Effect.fail(refused)
     const refused = needlessQuery(endpoint, query)
-    return refused !== undefined || endpoint.method === "GET" || endpoint.payload.size > 0
-      ? judged(refused)
-      : Effect.flatMap(needlessBody(endpoint), judged)
+    if (refused !== undefined) return Effect.fail(refused)
+    if (endpoint.method === "GET" || endpoint.payload.size > 0) return handler
+    return Effect.andThen(rejectBody(endpoint), handler)
   }
 
   /** Notifies open pages after a call that changed a resource. */

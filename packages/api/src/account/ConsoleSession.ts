@@ -61,20 +61,17 @@ export const remember =
   }
 
 /**
- * Sets the cookie again when the console reads its session. A session lasts for 30 days after its last use, so the browser
- * must not delete the cookie 30 days after the sign-in.
+ * Sets the cookie again if it is the credential of the request. A session lasts for 30 days after its last use, so the
+ * browser must not delete the cookie 30 days after the sign-in.
  */
-export const renewed = (
-  book: AddressBook,
-  request: HttpServerRequest.HttpServerRequest,
-  response: HttpServerResponse.HttpServerResponse,
-): HttpServerResponse.HttpServerResponse => {
-  if (request.method !== "GET" || request.url !== "/api/auth/session" || response.status !== 200) return response
-  const token = tokenOf(book, request)
-  return token !== undefined && request.headers["authorization"] === `Bearer ${token}`
-    ? remember(book, token)(response)
-    : response
-}
+export const renewed =
+  (book: AddressBook, request: HttpServerRequest.HttpServerRequest) =>
+  (response: HttpServerResponse.HttpServerResponse): HttpServerResponse.HttpServerResponse => {
+    const token = tokenOf(book, request)
+    return token !== undefined && request.headers["authorization"] === `Bearer ${token}`
+      ? remember(book, token)(response)
+      : response
+  }
 
 /** Deletes the session cookie and the browser's cached data of the account. */
 export const forget = (

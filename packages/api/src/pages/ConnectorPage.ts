@@ -158,9 +158,10 @@ export const layer = HttpRouter.use((router) =>
             `${paragraph(say.hand)}<pre>${escape(address)}</pre><p>${escape(say.orSignIn)} <a href="/auth/sign-in" target="_blank" rel="noopener">${escape(say.signIn)}</a></p>`,
           )
         }
-        const authorization = yield* Effect.catch(
+        const authorization = yield* Effect.catchTag(
           connectors.authorization(caller.org.id, null, query.get("state") ?? ""),
-          (problem) => (problem._tag === "unavailable" ? Effect.fail(problem) : Effect.undefined),
+          "connector_state_invalid",
+          () => Effect.undefined,
         )
         if (authorization === undefined) return result(lang, say.invalid, paragraph(say.again) + back(say), 400)
         return result(

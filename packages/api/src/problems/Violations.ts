@@ -166,12 +166,12 @@ const namesIn = (text: string): ReadonlyArray<string> | undefined => {
  * Rejects a body, for endpoints that take none; the library ignores it. A caller that sends members expects an effect,
  * such as other recipients of a draft that is sent. Many clients send `{}` with every request, so it is accepted.
  */
-export const needlessBody = Effect.fnUntraced(function* (endpoint: HttpApiEndpoint.Top) {
+export const rejectBody = Effect.fnUntraced(function* (endpoint: HttpApiEndpoint.Top) {
   const request = yield* HttpServerRequest.HttpServerRequest
   const names = yield* Effect.match(request.text, { onFailure: () => undefined, onSuccess: namesIn })
   if (names === undefined) {
     const message = "expected no body"
-    return new InvalidRequest({ detail: "The operation takes no body.", errors: [{ path: "", message }] })
+    return yield* new InvalidRequest({ detail: "The operation takes no body.", errors: [{ path: "", message }] })
   }
-  return names.length === 0 ? undefined : unknownMembers("body", endpoint, names)
+  if (names.length > 0) return yield* unknownMembers("body", endpoint, names)
 })

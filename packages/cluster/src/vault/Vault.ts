@@ -98,8 +98,8 @@ const make = Effect.gen(function* () {
       ),
 
     /**
-     * Returns the plaintext of the current or an earlier version, with its entity tag. The statement that reads it also commits the audit record;
-     * fails with `audit_unavailable` if it cannot.
+     * Returns the plaintext of the current or an earlier version, and the entity tag of the response. The statement that
+     * reads the plaintext also commits the audit record; it fails with `audit_unavailable` if it cannot.
      */
     value: (namespace: Namespace, name: string, version: number | undefined, note: AuditNote) =>
       orClosed(value(namespace, name, version, note)),

@@ -134,7 +134,8 @@ const make = Effect.gen(function* () {
         event_created_at: Date
         started_at: Date | null
       }>`
-        select coalesce(d.attempt_started_at, (d.attempts->-1->>'started_at')::timestamptz) as started_at, w.url, e.id as event_id, e.type as event_type, e.data as event_data, e.created_at as event_created_at
+        select w.url, e.id as event_id, e.type as event_type, e.data as event_data, e.created_at as event_created_at,
+          coalesce(d.attempt_started_at, (d.attempts->-1->>'started_at')::timestamptz) as started_at
         from delivery d join webhook w on w.id = d.webhook_id join event e on e.id = d.event_id
         where d.id = ${deliveryId} and d.webhook_id = ${webhookId} and w.identity_id = ${identityId}`
       if (row === undefined) return yield* new NotFound({ detail: "The delivery does not exist." })

@@ -1,6 +1,6 @@
 /**
  * Entity tags of secrets. A secret that is created again after its deletion starts at version 1, so the tag also has the
- * time of creation: a client that knows the deleted secret must not take the new one for it.
+ * time of creation: a tag of the deleted secret must not match the new one.
  */
 
 /** Tags that `If-Match` names, without their quotes; null if the request has no such header or accepts any version (`*`). */
