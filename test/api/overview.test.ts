@@ -159,13 +159,13 @@ describe("GET /api/overview", () => {
     await service.query((sql) => sql`update message set is_draft = true where summary ->> 'subject' = 'Draft'`)
     await service.query(
       (sql) => sql`
-        insert into usage_hour (org_id, identity_id, hour, kind, count, failed, millis, bytes_in, bytes_out)
+        insert into usage_hour (org_id, identity_id, hour, kind, count, failed, bytes_in, bytes_out)
         select org_id, case when part = 1 then id end, date_trunc('day', now() at time zone 'UTC') at time zone 'UTC' - interval '3 days',
-               'mail_sent', case when handle = ${bob.handle} then 1000 else 1 end, 0, 0, 0, 0
+               'mail_sent', case when handle = ${bob.handle} then 1000 else 1 end, 0, 0, 0
         from identity, generate_series(1, 2) as part
         where handle = ${bob.handle} or handle = ${ada.handle} and part = 1`,
     )
-    const { identities, days } = (await read()).body
+    const { identities, series } = (await read()).body
     expect(identities[0]).toMatchObject({
       handle: bob.handle,
       status: "ready",
@@ -174,7 +174,11 @@ describe("GET /api/overview", () => {
     })
     expect(identities[0].activity).toHaveLength(14)
     expect(identities[0].activity[10]).toBe(1000)
-    expect(days.find(({ mail_sent }: any) => mail_sent === 1000)).toBeDefined()
+    expect(series.find(({ metric }: any) => metric === "mail_sent").points).toContainEqual({
+      at: expect.any(String),
+      value: 1000,
+    })
+    expect(series.filter(({ metric }: any) => metric === "activity")).toEqual([])
   })
 
   it("is for the account holder only, and shows nothing of another account", async () => {
@@ -183,7 +187,7 @@ describe("GET /api/overview", () => {
       expect((await read(token)).status).toBe(403)
     }
     const { body } = await read((await signUp(service.base)).session)
-    expect([body.needs, body.days, body.identities]).toEqual([[], [], []])
+    expect([body.needs, body.series.flatMap(({ points }: any) => points), body.identities]).toEqual([[], [], []])
     expect(JSON.stringify(body.events)).not.toContain(ada.handle)
   })
 })

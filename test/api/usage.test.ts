@@ -16,8 +16,8 @@ beforeAll(async () => {
   // One message an hour for each of the last 30 days.
   await service.query(
     (sql) => sql`
-      insert into usage_hour (org_id, identity_id, hour, kind, count, failed, millis, bytes_in, bytes_out)
-      select i.org_id, case when part = 1 then i.id end, hour, 'mail_received', 1, 0, 0, 0, 0
+      insert into usage_hour (org_id, identity_id, hour, kind, count, failed, bytes_in, bytes_out)
+      select i.org_id, case when part = 1 then i.id end, hour, 'mail_received', 1, 0, 0, 0
       from identity i, generate_series(1, 2) as part,
            generate_series('2026-03-01Z'::timestamptz, '2026-03-30 23:00Z', interval '1 hour') as hour
       where i.handle = ${ada.handle} returning 1`,
@@ -25,6 +25,10 @@ beforeAll(async () => {
 })
 
 const read = (query: string, token = session) => call(service.base, "GET", `/api/usage?${query}`, { token })
+const seriesOf = ({ body }: Awaited<ReturnType<typeof read>>, metric: string) =>
+  body.series.filter((one: any) => one.metric === metric)
+const pointsOf = (response: Awaited<ReturnType<typeof read>>) =>
+  response.body.series.flatMap(({ points }: any) => points)
 const march = "from=2026-03-01&to=2026-03-31"
 
 describe("GET /api/usage", () => {
@@ -35,23 +39,28 @@ describe("GET /api/usage", () => {
       starts_at: "2026-03-01T00:00:00.000Z",
       ends_at: "2026-03-31T00:00:00.000Z",
       step: "day",
-      webhooks: [],
-      identities: [],
     })
-    expect(days.body.points).toHaveLength(30)
-    expect(days.body.points[0]).toMatchObject({ at: "2026-03-01T00:00:00.000Z", mail_received: 24, mail_sent: 0 })
+    const received = seriesOf(days, "mail_received")
+    expect(received).toEqual([{ metric: "mail_received", points: expect.any(Array) }])
+    expect(received[0].points).toHaveLength(30)
+    expect(received[0].points[0]).toEqual({ at: "2026-03-01T00:00:00.000Z", value: 24 })
+    expect(seriesOf(days, "mail_sent")).toEqual([{ metric: "mail_sent", points: [] }])
+    expect(seriesOf(days, "activity")).toEqual([])
     const hours = await read(`${march}&step=hour&identity=${ada.handle}`)
-    expect(hours.body.points).toHaveLength(720)
-    expect((await read(`${march}&identity=${bob.handle}`)).body.points).toEqual([])
-    const { identities } = (await read(`${march}&by=identity`)).body
-    expect(identities).toHaveLength(30)
-    expect(identities[0]).toEqual({ identity: ada.handle, at: "2026-03-01T00:00:00.000Z", activity: 24 })
+    expect(seriesOf(hours, "mail_received")).toMatchObject([{ identity: ada.handle }])
+    expect(pointsOf(hours)).toHaveLength(720)
+    expect(pointsOf(await read(`${march}&identity=${bob.handle}`))).toEqual([])
+    const activity = seriesOf(await read(`${march}&by=identity`), "activity")
+    expect(activity).toMatchObject([{ identity: ada.handle }])
+    expect(activity[0].points).toHaveLength(30)
+    expect(activity[0].points[0]).toEqual({ at: "2026-03-01T00:00:00.000Z", value: 24 })
   })
 
   it("rounds the span to whole steps", async () => {
-    const { body } = await read("from=2026-03-05T10:30:00Z&to=2026-03-05T12:00:00.001Z&step=hour")
+    const hours = await read("from=2026-03-05T10:30:00Z&to=2026-03-05T12:00:00.001Z&step=hour")
+    const { body } = hours
     expect([body.starts_at, body.ends_at]).toEqual(["2026-03-05T10:00:00.000Z", "2026-03-05T13:00:00.000Z"])
-    expect(body.points).toHaveLength(3)
+    expect(pointsOf(hours)).toHaveLength(3)
   })
 
   it("covers 30 days or 24 hours without `from`, up to the current one", async () => {
@@ -76,12 +85,12 @@ describe("GET /api/usage", () => {
 
   it("shows an Identity Key its own Identity only, and another account nothing", async () => {
     const key = bob.secrets.identity_key
-    expect((await read(march, key)).body.points).toEqual([])
-    expect((await read(`${march}&by=identity`, key)).body.identities).toEqual([])
+    expect(pointsOf(await read(march, key))).toEqual([])
+    expect(seriesOf(await read(`${march}&by=identity`, key), "activity")).toEqual([])
     expect((await read(`${march}&identity=${ada.handle}`, key)).status).toBe(403)
-    expect((await read(march, ada.secrets.identity_key)).body.points).toHaveLength(30)
+    expect(pointsOf(await read(march, ada.secrets.identity_key))).toHaveLength(30)
     const stranger = (await signUp(service.base)).session
-    expect((await read(march, stranger)).body.points).toEqual([])
+    expect(pointsOf(await read(march, stranger))).toEqual([])
     expect((await read(`${march}&identity=${ada.handle}`, stranger)).status).toBe(404)
   })
 

@@ -46,8 +46,8 @@ const further = [
    select uuidv7(), i.org_id, decode(md5(i.canonical), 'hex'), now(), now(), now() + interval '30 days' from identity i`,
   `insert into thread_reference (identity_id, reference, thread_id, noted_at)
    select m.identity_id, m.message_id, m.thread_id, now() from message m`,
-  `insert into usage_hour (org_id, identity_id, hour, kind, count, failed, millis, bytes_in, bytes_out)
-   select i.org_id, i.id, date_trunc('hour', now()) - n * interval '1 hour', 'mail_received', 1, 0, 0, 0, 0
+  `insert into usage_hour (org_id, identity_id, hour, kind, count, failed, bytes_in, bytes_out)
+   select i.org_id, i.id, date_trunc('hour', now()) - n * interval '1 hour', 'mail_received', 1, 0, 0, 0
    from identity i, generate_series(1, ${each}) n`,
   // The Webhook of each Identity waits for its next attempt; one Identity has a queue that cannot leave.
   `update webhook set status = 'active'`,

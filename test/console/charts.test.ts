@@ -1,4 +1,5 @@
 /** Charts of activity: values for the pointer, the keyboard and screen readers, and as a table, in both themes. */
+import { bucketOf } from "@svc/cluster/usage/UsageCounters"
 import type { Page } from "playwright-core"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { call, makeIdentity, signUp } from "../harness/Client.ts"
@@ -28,24 +29,33 @@ describe.skipIf(!has("chromium"))("The charts of the console", () => {
     })
     webhook = body.id
     // Activity of two days; the days between them and today have none.
-    const write = (days: number, kind: string, count: number, failed = 0, millis = 0, bytes = 0, of = false) =>
+    const write = (
+      days: number,
+      kind: string,
+      count: number,
+      failed = 0,
+      millis: number | null = null,
+      bytes = 0,
+      of = false,
+    ) =>
       site.service.query(
         (sql) => sql`
           with i as (select * from identity where canonical = ${handle.replaceAll("-", "")})
-          insert into usage_hour (org_id, identity_id, hour, kind, webhook_id, count, failed, millis, bytes_in, bytes_out)
+          insert into usage_hour (org_id, identity_id, hour, kind, webhook_id, bucket, count, failed, bytes_in, bytes_out)
           select i.org_id, w.owner, date_trunc('day', now() at time zone 'UTC') at time zone 'UTC' - ${`${days} days`}::interval,
                  ${kind}, case when ${of} and w.owner is not null then (select id from webhook where identity_id = i.id) end,
-                 ${count}, ${failed}, ${millis}, ${bytes}, ${bytes / 2}
+                 ${millis === null ? null : bucketOf(millis)}::smallint, ${count}, ${failed}, ${bytes}, ${bytes / 2}
           from i cross join lateral (values (i.id), (null)) as w (owner)`,
       )
     await write(3, "mail_received", 5)
     await write(3, "mail_sent", 2)
     await write(3, "mail_refused", 1)
     await write(2, "mail_received", 7)
-    await write(3, "delivery", 10, 2, 2000, 0, true)
-    await write(2, "delivery", 30, 0, 3000, 0, true)
-    await write(3, "tunnel", 50, 0, 0, 4000)
-    await write(3, "tunnel_http", 50, 5, 1000)
+    await write(3, "delivery", 10, 2, 256, 0, true)
+    await write(2, "delivery", 30, 0, 128, 0, true)
+    await write(3, "tunnel", 50, 0, null, 4000)
+    await write(3, "tunnel_http", 45, 0, 32)
+    await write(3, "tunnel_http", 5, 5)
     await write(3, "mailbox", 123_456)
   })
   afterAll(() => site?.stop())
@@ -113,14 +123,17 @@ describe.skipIf(!has("chromium"))("The charts of the console", () => {
       ["30", "0"],
       ["8", "2"],
     ])
-    expect(await rowsOf(page, "Response time of your endpoint")).toEqual([["100 ms"], ["200 ms"]])
+    expect(await rowsOf(page, "Response time of your endpoint")).toEqual([
+      ["128 ms", "128 ms"],
+      ["256 ms", "256 ms"],
+    ])
     // The mean of all attempts, not of the days.
-    await page.getByText("Mean 125 ms", { exact: true }).waitFor()
+    await page.getByText("Median 128 ms – 256 ms", { exact: true }).waitFor()
     await navigate(page, `/identities/${handle}/tunnel`)
     await chart(page, "Tunnel requests").waitFor()
     await page.getByText("Successful 45", { exact: true }).waitFor()
     expect(await rowsOf(page, "Tunnel requests")).toEqual([["45", "5"]])
-    expect(await rowsOf(page, "Response time of the agent")).toEqual([["22.2 ms"]])
+    expect(await rowsOf(page, "Response time of the agent")).toEqual([["32 ms", "32 ms"]])
     await context.close()
   })
 

@@ -1,6 +1,7 @@
 /** Home, without a browser: what needs a person, and the figures of the day. */
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest"
 import { browserAt, drawn, Entries, heldCalls, leaveAll, signedIn, source } from "./Modules.ts"
+import { seriesOf } from "./UsageSeries.ts"
 
 const { default: HomePage } = await source("home/HomePage.tsx")
 const { client } = await source("client/Queries.ts")
@@ -19,18 +20,6 @@ afterEach(async () => {
   vi.unstubAllGlobals()
 })
 
-const day = (at: string, more: object = {}) => ({
-  at,
-  mail_received: 0,
-  mail_refused: 0,
-  mail_sent: 0,
-  deliveries_succeeded: 0,
-  deliveries_failed: 0,
-  tunnel_requests: 0,
-  tunnel_errors: 0,
-  api_calls: 0,
-  ...more,
-})
 const agent = (handle: string, more: object = {}) => ({
   handle,
   status: "ready",
@@ -40,7 +29,7 @@ const agent = (handle: string, more: object = {}) => ({
   latest_message: null,
   ...more,
 })
-const overview = { needs: [], ends_at: "2026-11-26T00:00:00.000Z", days: [], identities: [], events: [] }
+const overview = { needs: [], ends_at: "2026-11-26T00:00:00.000Z", series: [], identities: [], events: [] }
 const opened = async (more: object = {}, identities: ReadonlyArray<object> = [agent("ada")]) => {
   client.setQueryData(["GET /api/identities", identitiesInput], { identities, next_cursor: null })
   client.setQueryData(["GET /api/overview", {}], { ...overview, ...more })
@@ -130,10 +119,11 @@ describe("Home", () => {
 
   it("shows the figures of today beside the 14 days that end with the period of the response", async () => {
     const { top } = await opened({
-      days: [
-        day("2026-11-12T00:00:00.000Z", { mail_received: 5 }),
-        day("2026-11-24T00:00:00.000Z", { mail_received: 2, tunnel_errors: 4, deliveries_failed: 9 }),
-        day("2026-11-25T00:00:00.000Z", {
+      series: seriesOf([
+        { at: "2026-11-12T00:00:00.000Z", mail_received: 5 },
+        { at: "2026-11-24T00:00:00.000Z", mail_received: 2, tunnel_errors: 4, deliveries_failed: 9 },
+        {
+          at: "2026-11-25T00:00:00.000Z",
           mail_received: 7,
           mail_refused: 2,
           mail_sent: 3,
@@ -141,8 +131,8 @@ describe("Home", () => {
           deliveries_failed: 1,
           tunnel_requests: 11,
           api_calls: 13,
-        }),
-      ],
+        },
+      ]),
     })
     const figures = top.all({ class: "box figures" })[0]!.childNodes
     const shown = figures.map((figure) => [
@@ -165,7 +155,7 @@ describe("Home", () => {
   })
 
   it("has no failures of an earlier day, and zeros for a day without activity", async () => {
-    const { top } = await opened({ days: [day("2026-11-24T00:00:00.000Z", { mail_refused: 3 })] })
+    const { top } = await opened({ series: seriesOf([{ at: "2026-11-24T00:00:00.000Z", mail_refused: 3 }]) })
     expect(top.all({ class: "today number" }).map(({ textContent }) => textContent)).toEqual(["0", "0", "0", "0", "0"])
     expect(top.all({ class: "box figures" })[0]!.all({ "data-tone": "bad" })).toHaveLength(0)
   })

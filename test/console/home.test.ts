@@ -150,8 +150,8 @@ describe.skipIf(!has("chromium"))("Home", () => {
   it("shows what happened today, with failures", async () => {
     await site.service.query(
       (sql) => sql`
-        insert into usage_hour (org_id, identity_id, hour, kind, count, failed, millis, bytes_in, bytes_out)
-        select id, null, date_trunc('hour', now()), 'delivery', 41, 2, 0, 0, 0 from org
+        insert into usage_hour (org_id, identity_id, hour, kind, count, failed, bytes_in, bytes_out)
+        select id, null, date_trunc('hour', now()), 'delivery', 41, 2, 0, 0 from org
         where id = (select org_id from identity where handle = ${handles[0]!})`,
     )
     const { page, context } = await open()

@@ -141,11 +141,16 @@ describe("The list of Identities", () => {
     ;(await callOf("/api/identities?")).answer(200, { identities, next_cursor: null })
     ;(await callOf("/api/usage?")).answer(200, {
       ends_at: "2026-11-21T00:00:00.000Z",
-      points: [],
-      webhooks: [],
-      identities: [
-        { identity: "bob", at: "2026-11-20T00:00:00.000Z", activity: 3 },
-        { identity: "bob", at: "2026-11-19T00:00:00.000Z", activity: 4 },
+      series: [
+        { metric: "api_calls", points: [{ at: "2026-11-20T00:00:00.000Z", value: 90 }] },
+        {
+          metric: "activity",
+          identity: "bob",
+          points: [
+            { at: "2026-11-19T00:00:00.000Z", value: 4 },
+            { at: "2026-11-20T00:00:00.000Z", value: 3 },
+          ],
+        },
       ],
     })
     const rows = () =>

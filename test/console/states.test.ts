@@ -3,6 +3,7 @@
  * are made from the OpenAPI document, so that a page gets each status, each missing member and each error. The files in
  * `states/` hold the result; `vitest run test/console/states --update=all` writes them anew after an intended change.
  */
+import { metrics } from "@svc/domain/usage/UsageApi"
 import { readFileSync } from "node:fs"
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http"
 import type { AddressInfo } from "node:net"
@@ -41,25 +42,15 @@ const problem = (code: string, status: number, detail: string, errors?: Readonly
   ...(errors === undefined ? {} : { errors }),
 })
 
-interface Usage {
-  readonly points: ReadonlyArray<object>
-  readonly webhooks?: ReadonlyArray<object>
-}
 interface Gated {
   readonly tos: object
 }
-/** The points of a usage follow one another. */
-const ofHours = (usage: Usage) => {
+/** Every metric was counted in two hours. */
+const ofTwoHours = (usage: object) => {
   const at = (hour: number) => new Date(Date.parse("2026-11-20T08:00:00.000Z") + hour * 3_600_000).toISOString()
-  const placed = (points: ReadonlyArray<object> = []) => points.map((point, hour) => ({ ...point, at: at(hour) }))
-  return {
-    ...usage,
-    starts_at: at(0),
-    ends_at: at(usage.points.length),
-    step: "hour",
-    points: placed(usage.points),
-    webhooks: placed(usage.webhooks),
-  }
+  const points = [5, 3].map((value, hour) => ({ at: at(hour), value }))
+  const series = Object.keys(metrics).map((metric) => ({ metric, points }))
+  return { ...usage, starts_at: at(0), ends_at: at(2), step: "hour", series }
 }
 
 const textOf = async (request: IncomingMessage) => {
@@ -115,7 +106,7 @@ const respond = async (request: IncomingMessage, response: ServerResponse) => {
       : body
     if (method === "GET" && pathname === "/api/auth/session" && variant === "gated")
       return json(status, { ...(sampled as object), tos: { ...(sampled as Gated).tos, gated: true } })
-    if (pathname === "/api/usage") return json(status, ofHours(sampled as Usage))
+    if (pathname === "/api/usage") return json(status, ofTwoHours(sampled as object))
     return json(status, sampled)
   }
   const file = pathname.startsWith("/console/assets/") ? pathname.slice("/console/".length) : "index.html"

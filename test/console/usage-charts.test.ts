@@ -1,6 +1,7 @@
 /** The charts of activity without a browser: which activity they read, what they count, and which limits they show. */
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest"
 import { browserAt, type Call, drawn, Entries, eventually, heldCalls, leavePage, problem, source } from "./Modules.ts"
+import { seriesOf } from "./UsageSeries.ts"
 
 const { UsageCharts } = await source("charts/UsageCharts.tsx")
 const { Sparkline } = await source("charts/Sparkline.tsx")
@@ -9,25 +10,8 @@ beforeEach(() => vi.stubGlobal("localStorage", new Entries()))
 afterEach(leavePage)
 
 const ends_at = "2026-11-21T00:00:00.000Z"
-const none = {
-  mail_received: 0,
-  mail_sent: 0,
-  mail_refused: 0,
-  tunnel_requests: 0,
-  tunnel_errors: 0,
-  tunnel_latency_ms: null,
-  tunnel_bytes_in: 0,
-  tunnel_bytes_out: 0,
-  api_calls: 0,
-  mailbox_bytes: null,
-}
-const on = (day: string, more: object) => ({ ...none, at: `2026-11-${day}T00:00:00.000Z`, ...more })
-const usage = (points: ReadonlyArray<object>, webhooks: ReadonlyArray<object> = []) => ({
-  ends_at,
-  points,
-  webhooks,
-  identities: [],
-})
+const on = (day: string, more: Readonly<Record<string, number>>) => ({ at: `2026-11-${day}T00:00:00.000Z`, ...more })
+const usage = (...series: ReadonlyArray<ReadonlyArray<object>>) => ({ ends_at, series: series.flat() })
 
 /** Draws charts, and returns the legends of each by its title: names and values. */
 const open = async (props: object, search = "") => {
@@ -83,49 +67,53 @@ describe("Charts of activity", () => {
       on("14", { mail_received: 1, mail_sent: 2 }),
       on("20", { mail_received: 4, mail_refused: 3 }),
     ]
-    ;(await called("/api/usage")).answer(200, usage(points))
+    ;(await called("/api/usage")).answer(200, usage(seriesOf(points)))
     await shows({ Mail: ["Received 5", "Sent 2", "Rejected 3"] })
   })
 
-  it("count the attempts of one Webhook, and weigh its response times by them", async () => {
+  it("count the attempts of one Webhook, and name the lowest and the highest response time", async () => {
     const { called, shows } = await open({ of: "deliveries", handle: "ada", webhook: "wh_1" })
-    const step = (webhook_id: string, day: string, succeeded: number, failed: number, latency_ms: number | null) => ({
-      webhook_id,
-      at: `2026-11-${day}T00:00:00.000Z`,
-      succeeded,
-      failed,
-      latency_ms,
-    })
-    const steps = [
-      step("wh_1", "18", 8, 2, 200),
-      step("wh_2", "18", 50, 50, 900),
-      step("wh_1", "19", 30, 0, 100),
-      step("wh_1", "20", 0, 3, null),
+    const other = [
+      on("18", { deliveries_succeeded: 50, deliveries_failed: 50, delivery_ms_p50: 9, delivery_ms_p95: 9 }),
     ]
-    ;(await called("/api/usage")).answer(200, usage([], steps))
+    const own = [
+      on("18", { deliveries_succeeded: 8, deliveries_failed: 2, delivery_ms_p50: 200, delivery_ms_p95: 700 }),
+      on("19", { deliveries_succeeded: 30, delivery_ms_p50: 100, delivery_ms_p95: 700 }),
+      on("20", { deliveries_failed: 3 }),
+    ]
+    ;(await called("/api/usage")).answer(
+      200,
+      usage(seriesOf(other), seriesOf(other, { webhook_id: "wh_2" }), seriesOf(own, { webhook_id: "wh_1" })),
+    )
     await shows({
       "Delivery attempts": ["Succeeded 38", "Failed 5"],
-      "Response time of your endpoint": ["Mean 125 ms"],
+      "Response time of your endpoint": ["Median 100 ms – 200 ms", "95th percentile 700 ms"],
     })
   })
 
-  it("count the requests of a Tunnel without its errors, whose response times do not count", async () => {
+  it("count the requests of a Tunnel without its errors", async () => {
     const { called, shows } = await open({ of: "tunnel", handle: "ada" })
     const points = [
-      on("19", { tunnel_requests: 12, tunnel_errors: 2, tunnel_latency_ms: 300 }),
-      on("20", { tunnel_requests: 30, tunnel_latency_ms: 100 }),
+      on("19", { tunnel_requests: 12, tunnel_errors: 2, tunnel_ms_p50: 300, tunnel_ms_p95: 400 }),
+      on("20", { tunnel_requests: 30, tunnel_ms_p50: 100, tunnel_ms_p95: 500 }),
       // Errors may be counted before their requests.
       on("18", { tunnel_requests: 1, tunnel_errors: 2 }),
     ]
-    ;(await called("/api/usage")).answer(200, usage(points))
-    await shows({ "Tunnel requests": ["Successful 40", "Errors 4"], "Response time of the agent": ["Mean 150 ms"] })
+    ;(await called("/api/usage")).answer(200, usage(seriesOf(points)))
+    await shows({
+      "Tunnel requests": ["Successful 40", "Errors 4"],
+      "Response time of the agent": ["Median 100 ms – 300 ms", "95th percentile 400 ms – 500 ms"],
+    })
   })
 
-  it("have no mean response time without requests", async () => {
+  it("have no response times without requests", async () => {
     const { called, shows, top } = await open({ of: "tunnel", handle: "ada" })
-    ;(await called("/api/usage")).answer(200, usage([]))
+    ;(await called("/api/usage")).answer(200, usage())
     await eventually(() => expect(top.textContent).toContain("No activity in this period"))
-    await shows({ "Tunnel requests": ["Successful 0", "Errors 0"], "Response time of the agent": ["Mean –"] })
+    await shows({
+      "Tunnel requests": ["Successful 0", "Errors 0"],
+      "Response time of the agent": ["Median –", "95th percentile –"],
+    })
   })
 
   it("show the failure of their read, which can be repeated", async () => {
@@ -133,7 +121,7 @@ describe("Charts of activity", () => {
     ;(await called("/api/usage")).answer(400, problem(400, { detail: "The service said no." }))
     await eventually(() => expect(top.textContent).toContain("The service said no."))
     await press("Try again")
-    ;(await called("/api/usage")).answer(200, usage([on("20", { mail_sent: 1 })]))
+    ;(await called("/api/usage")).answer(200, usage(seriesOf([on("20", { mail_sent: 1 })])))
     await shows({ Mail: ["Received 0", "Sent 1", "Rejected 0"] })
   })
 })
@@ -160,7 +148,7 @@ describe("Charts of limits", () => {
     expect(read.url).not.toContain("identity=")
     // The last step of either period starts at its end.
     const at = new Date(Date.parse(ends_at) - 3_600_000).toISOString()
-    read.answer(200, usage([{ ...transferred, ...(search === "" ? {} : { at }) }]))
+    read.answer(200, usage(seriesOf([{ ...transferred, ...(search === "" ? {} : { at }) }])))
     ;(await called("/api/limits")).answer(200, limits({ tunnel_transfer: 10_240, mail_hourly: 9 }))
     await shows({
       "API calls": ["API calls 7"],
@@ -181,10 +169,12 @@ describe("Charts of limits", () => {
     const isDay = search !== ""
     ;(await called(isDay ? "/api/usage?step=hour&identity=ada" : "/api/usage?step=day&identity=ada")).answer(
       200,
-      usage([
-        { ...smaller, ...(isDay ? { at: earlier } : {}) },
-        { ...transferred, ...(isDay ? { at } : {}) },
-      ]),
+      usage(
+        seriesOf([
+          { ...smaller, ...(isDay ? { at: earlier } : {}) },
+          { ...transferred, ...(isDay ? { at } : {}) },
+        ]),
+      ),
     )
     const read = await called("/api/limits?")
     expect(read.url).toContain("identity=ada")

@@ -44,12 +44,12 @@ export const usage: Mutants = {
     bug: "responses with a 5xx status count as successful",
     tests: ["tunnel/public-http-answers"],
   },
-  "latency-of-days": {
-    file: "console/src/charts/UsageCharts.tsx",
-    from: "duration(sum(measured.map(({ mean, of }) => mean * of)) / all)",
-    to: "duration(sum(measured.map(({ mean }) => mean)) / measured.length)",
-    bug: "the mean latency of a period is the mean of its days, so that a day with two deliveries counts like one with thousands",
-    tests: ["console/charts"],
+  "quantile-beyond": {
+    file: "cluster/src/usage/UsageQueries.ts",
+    from: "if (left <= 0) return millisOf(bucket)",
+    to: "if (left < 0) return millisOf(bucket)",
+    bug: "one slow attempt of twenty is reported as the duration that 95% of the attempts did not exceed",
+    tests: ["usage/usage"],
   },
   "keys-of-other-accounts": {
     file: "cluster/src/account/OverviewQueries.ts",

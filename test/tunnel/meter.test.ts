@@ -3,6 +3,7 @@ import * as PasswordThrottle from "@svc/tunnel-edge/edge/routing/PasswordThrottl
 import * as Metering from "@svc/tunnel-edge/edge/Metering"
 import * as Registry from "@svc/tunnel-edge/edge/links/Registry"
 import type { Usage } from "@svc/cluster/tunnel/TunnelUsage"
+import { bucketOf } from "@svc/cluster/usage/UsageCounters"
 import { Timing } from "@svc/tunnel-edge/edge/Timing"
 import { Effect } from "effect"
 import { afterEach, describe, expect, it, vi } from "vitest"
@@ -82,11 +83,11 @@ describe("the meter of an edge", () => {
     state.stored = true
     await Effect.runPromise(metering.flush)
     expect(recorded).toEqual([
-      [{ identity_id: "identity", bytes_in: 11, bytes_out: 20, requests: 2, responses: 0, errors: 0, millis: 0 }],
+      [{ identity_id: "identity", bytes_in: 11, bytes_out: 20, requests: 2, errors: 0, durations: new Map() }],
     ])
   })
 
-  it("counts each response once, with the latency of successful ones", async () => {
+  it("counts each response once, with the duration of successful ones", async () => {
     const { metering, recorded, state, leases } = metered([])
     const passage = metering.open("org", "identity", () => {})
     const respond = (millis: number, isError: boolean) => {
@@ -102,9 +103,14 @@ describe("the meter of an edge", () => {
     state.stored = false
     await Effect.runPromise(metering.flush)
     respond(10, false)
+    respond(30, false)
     state.stored = true
     await Effect.runPromise(metering.flush)
-    expect(recorded).toMatchObject([[{ requests: 4, responses: 4, errors: 2, millis: 40 }]])
+    const durations = new Map([
+      [bucketOf(30), 2],
+      [bucketOf(10), 1],
+    ])
+    expect(recorded).toMatchObject([[{ requests: 5, errors: 2, durations }]])
     // If there was no traffic, nothing is stored and no lease is reported.
     await Effect.runPromise(metering.flush)
     expect([recorded.length, leases]).toEqual([1, []])

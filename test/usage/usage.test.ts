@@ -1,17 +1,17 @@
 /** Counts of usage in memory, in the store, and as `GET /api/usage` shows them, on the test's clock. */
 import { makeUuidV7 } from "@svc/domain/Ids"
 import type { IdentityId } from "@svc/domain/IdentityRef"
+import type { UsageSeries } from "@svc/domain/usage/UsageApi"
 import { ask } from "@svc/cluster/actor/Ask"
 import { Orgs } from "@svc/cluster/account/Orgs"
 import { sweep } from "@svc/cluster/housekeeping/Housekeeping"
 import { Writes } from "@svc/cluster/store/Database"
 import { Timing } from "@svc/cluster/Timing"
 import { TunnelUsage } from "@svc/cluster/tunnel/TunnelUsage"
-import { UsageCounters } from "@svc/cluster/usage/UsageCounters"
+import { bucketOf, millisOf, UsageCounters } from "@svc/cluster/usage/UsageCounters"
 import { spanOf, UsageQueries } from "@svc/cluster/usage/UsageQueries"
-import { describe, expect, it, layer } from "@effect/vitest"
+import { expect, layer } from "@effect/vitest"
 import { Clock, Context, Effect, Layer, Scope } from "effect"
-import { SqlError } from "effect/sql"
 import { TestClock } from "effect/testing"
 import { actors, identityOf, makeIdentity, makeOrg, waitUntil } from "../harness/Actors.ts"
 import { newHandle } from "../harness/Client.ts"
@@ -24,12 +24,37 @@ const hour = 3_600_000
 /** Counters of another process over the same store. */
 const anotherProcess = Effect.map(Layer.build(Layer.fresh(UsageCounters.layer)), Context.get(UsageCounters))
 
-/** Reads the counts of the last two days. */
+/** Returns the values of these series by their time, oldest first. */
+const pointsOf = (series: ReadonlyArray<UsageSeries>) => {
+  const points = new Map<number, Record<string, unknown>>()
+  for (const { metric, points: own } of series)
+    for (const { at, value } of own) {
+      const point = points.get(at.getTime()) ?? { at }
+      points.set(at.getTime(), { ...point, [metric]: value })
+    }
+  return [...points.values()]
+}
+
+/** Reads the counts of the last two days: those of all, of each Webhook, and of each active Identity. */
 const read = Effect.fnUntraced(function* (org: string, identity?: string, step: "hour" | "day" = "day") {
   const now = yield* Clock.currentTimeMillis
   const span = spanOf(step, new Date(now - 2 * 24 * hour), new Date(now))
-  return yield* (yield* UsageQueries).read(org, identity as IdentityId | undefined, span, true)
+  const subject = identity === undefined ? null : { id: identity as IdentityId, handle: "shown" }
+  const series = yield* (yield* UsageQueries).read(org, subject, span, true)
+  const others = series.filter(({ metric, webhook_id }) => metric !== "activity" && webhook_id === undefined)
+  expect(new Set(others.map((one) => one.identity))).toEqual(new Set([subject?.handle]))
+  const webhooks = Map.groupBy(
+    series.filter((one) => one.webhook_id !== undefined),
+    (one) => one.webhook_id,
+  )
+  return {
+    points: pointsOf(others),
+    webhooks: [...webhooks.values()].flatMap(pointsOf),
+    activity: series.filter(({ metric }) => metric === "activity"),
+  }
 })
+
+const at = expect.any(Date)
 
 const noon = Effect.flatMap(Clock.currentTimeMillis, (now) =>
   TestClock.setTime((Math.floor(now / (24 * hour)) + 1) * 24 * hour + 12 * hour + 60_000),
@@ -54,13 +79,12 @@ layer(Layer.provideMerge(TunnelUsage.layer, actors({ limits })), { timeout: "60 
       other.add({ identity: ada.id }, "mailbox", { count: 500 })
       yield* one.flush
       yield* other.flush
-      expect((yield* read(org, ada.id)).points).toMatchObject([{ mail_received: 5, api_calls: 0, mailbox_bytes: 700 }])
+      expect((yield* read(org, ada.id)).points).toEqual([{ at, mail_received: 5, mailbox_bytes: 700 }])
       const account = yield* read(org)
-      expect(account.points).toMatchObject([{ mail_received: 10, api_calls: 1, mailbox_bytes: null }])
-      expect(account.identities).toMatchObject([
-        { identity: first, activity: 5 },
-        { identity: second, activity: 5 },
-      ])
+      expect(account.points).toEqual([{ at, mail_received: 10, api_calls: 1 }])
+      expect(account.activity).toEqual(
+        [first, second].map((identity) => ({ metric: "activity", identity, points: [{ at, value: 5 }] })),
+      )
     }).pipe(Effect.scoped),
   )
 
@@ -74,7 +98,7 @@ layer(Layer.provideMerge(TunnelUsage.layer, actors({ limits })), { timeout: "60 
       yield* waitUntil(read(org), ({ points }) => points.length > 0, 0)
       yield* TestClock.adjust(Timing.usageFlush)
       yield* counters.flush
-      expect((yield* read(org)).points).toMatchObject([{ api_calls: 1 }])
+      expect((yield* read(org)).points).toEqual([{ at, api_calls: 1 }])
     }),
   )
 
@@ -85,12 +109,12 @@ layer(Layer.provideMerge(TunnelUsage.layer, actors({ limits })), { timeout: "60 
       const process = yield* Scope.provide(anotherProcess, life)
       process.add({ org }, "call", { count: 4 })
       yield* Scope.close(life, yield* Effect.exit(Effect.void))
-      expect((yield* read(org)).points).toMatchObject([{ api_calls: 4 }])
+      expect((yield* read(org)).points).toEqual([{ at, api_calls: 4 }])
       const restarted = yield* anotherProcess
       restarted.add({ org }, "call", { count: 1 })
       yield* restarted.flush
       yield* restarted.flush
-      expect((yield* read(org)).points).toMatchObject([{ api_calls: 5 }])
+      expect((yield* read(org)).points).toEqual([{ at, api_calls: 5 }])
     }).pipe(Effect.scoped),
   )
 
@@ -112,7 +136,7 @@ layer(Layer.provideMerge(TunnelUsage.layer, actors({ limits })), { timeout: "60 
       yield* counters.flush
       const shown = (step: "hour" | "day") =>
         Effect.map(read(org, undefined, step), ({ points }) =>
-          points.map(({ at, api_calls }) => [(at.getTime() - midnight) / hour, api_calls]),
+          points.map((point) => [((point["at"] as Date).getTime() - midnight) / hour, point["api_calls"]]),
         )
       const ada = yield* makeIdentity(org, newHandle("hours"))
       counters.add({ identity: ada.id }, "mailbox", { count: 300 })
@@ -120,8 +144,8 @@ layer(Layer.provideMerge(TunnelUsage.layer, actors({ limits })), { timeout: "60 
       yield* TestClock.adjust(hour)
       counters.add({ identity: ada.id }, "mailbox", { count: 500 })
       yield* counters.flush
-      expect((yield* read(org, ada.id, "hour")).points.map(({ mailbox_bytes }) => mailbox_bytes)).toEqual([300, 500])
-      expect((yield* read(org, ada.id, "day")).points.map(({ mailbox_bytes }) => mailbox_bytes)).toEqual([500])
+      expect((yield* read(org, ada.id, "hour")).points.map((point) => point["mailbox_bytes"])).toEqual([300, 500])
+      expect((yield* read(org, ada.id, "day")).points.map((point) => point["mailbox_bytes"])).toEqual([500])
       expect(yield* shown("hour")).toEqual([
         [-1, 1],
         [0, 2],
@@ -142,7 +166,7 @@ layer(Layer.provideMerge(TunnelUsage.layer, actors({ limits })), { timeout: "60 
       counters.add({ identity: id }, "mail_received", { count: 1 })
       counters.add({ identity: id }, "delivery", { count: 1, webhook: yield* makeUuidV7 })
       yield* counters.flush
-      const nothing = { points: [], webhooks: [], identities: [] }
+      const nothing = { points: [], webhooks: [], activity: [] }
       expect(yield* read(stranger)).toEqual(nothing)
       // The Identity of the other account, as if its id had been guessed.
       expect(yield* read(stranger, id)).toEqual(nothing)
@@ -163,14 +187,13 @@ layer(Layer.provideMerge(TunnelUsage.layer, actors({ limits })), { timeout: "60 
           insert into identity (id, canonical, handle, org_id, status, saga, created_at)
           select uuidv7(), canonical, canonical, org_id, 'ready', '{}', now() from named returning id, org_id, canonical
         )
-        insert into usage_hour (org_id, identity_id, hour, kind, count, failed, millis, bytes_in, bytes_out)
+        insert into usage_hour (org_id, identity_id, hour, kind, count, failed, bytes_in, bytes_out)
         select org_id, id, date_trunc('hour', ${new Date(yield* Clock.currentTimeMillis)}::timestamptz), 'mail_received',
-               right(canonical, 3)::int, 0, 0, 0, 0
+               right(canonical, 3)::int, 0, 0, 0
         from made`
-      const { identities } = yield* read(org)
       // The least busy one of 201 is left out.
-      expect(identities.map(({ activity }) => activity).toSorted()).toEqual(
-        Array.from({ length: 200 }, (_, n) => 101 + n),
+      expect((yield* read(org)).activity.map(({ points }) => points[0]!.value)).toEqual(
+        Array.from({ length: 200 }, (_, n) => 300 - n),
       )
     }),
   )
@@ -183,7 +206,7 @@ layer(Layer.provideMerge(TunnelUsage.layer, actors({ limits })), { timeout: "60 
       counters.add({ org: yield* makeUuidV7 }, "call", { count: 9 })
       counters.add({ org }, "call", { count: 1 })
       yield* counters.flush
-      expect((yield* read(org)).points).toMatchObject([{ api_calls: 1, mail_received: 0 }])
+      expect((yield* read(org)).points).toEqual([{ at, api_calls: 1 }])
     }),
   )
 
@@ -198,7 +221,7 @@ layer(Layer.provideMerge(TunnelUsage.layer, actors({ limits })), { timeout: "60 
       yield* ask(actor.Delete({ org_id: org }))
       yield* waitUntil(identityOf(handle), (row) => row === undefined)
       expect((yield* read(org, id)).points).toEqual([])
-      expect((yield* read(org)).points).toMatchObject([{ mail_received: 3 }])
+      expect((yield* read(org)).points).toEqual([{ at, mail_received: 3 }])
       yield* ask((yield* Orgs).of(org).Delete())
       const left = rows<{ n: number }>((sql) => sql`select count(*)::int as n from usage_hour where org_id = ${org}`)
       yield* waitUntil(left, ([row]) => row?.n === 0)
@@ -209,8 +232,8 @@ layer(Layer.provideMerge(TunnelUsage.layer, actors({ limits })), { timeout: "60 
     Effect.gen(function* () {
       const org = yield* makeOrg
       const sql = yield* Writes
-      yield* sql`insert into usage_hour (org_id, hour, kind, count, failed, millis, bytes_in, bytes_out)
-        select ${org}, now() - days * interval '1 day', 'call', days, 0, 0, 0, 0 from unnest(array[91, 93]) as days`
+      yield* sql`insert into usage_hour (org_id, hour, kind, count, failed, bytes_in, bytes_out)
+        select ${org}, now() - days * interval '1 day', 'call', days, 0, 0, 0 from unnest(array[91, 93]) as days`
       yield* sweep
       expect(yield* sql`select count::int from usage_hour where org_id = ${org}`).toEqual([{ count: 91 }])
     }),
@@ -228,13 +251,11 @@ layer(Layer.provideMerge(TunnelUsage.layer, actors({ limits })), { timeout: "60 
       yield* Effect.flip(ask(actor.ReceiveMail(yield* receivedMail({ size: 9_000 }))))
       yield* ask(actor.RefuseMail({ reason: "full", from: "grace@example.org" }))
       yield* (yield* UsageCounters).flush
-      expect((yield* read(org, id)).points).toMatchObject([
-        { mail_received: 2, mail_refused: 1, mail_sent: 0, mailbox_bytes: 2_000 },
-      ])
+      expect((yield* read(org, id)).points).toEqual([{ at, mail_received: 2, mail_refused: 1, mailbox_bytes: 2_000 }])
     }),
   )
 
-  it.effect("counts attempts per Webhook with their outcome and latency", () =>
+  it.effect("counts attempts per Webhook with their outcome and duration", () =>
     Effect.gen(function* () {
       const org = yield* makeOrg
       const receiver = yield* Effect.acquireRelease(
@@ -250,91 +271,59 @@ layer(Layer.provideMerge(TunnelUsage.layer, actors({ limits })), { timeout: "60 
       const counters = yield* UsageCounters
       const counted = Effect.andThen(counters.flush, read(org, id))
       const { value } = yield* waitUntil(counted, ({ webhooks }) => webhooks.length > 0, 0)
-      expect(value.webhooks).toMatchObject([{ succeeded: 1, failed: 0, latency_ms: expect.any(Number) }])
-      counters.add({ identity: id }, "delivery", { count: 1, failed: 1, millis: 50, webhook: yield* makeUuidV7 })
+      const some = expect.any(Number)
+      expect(value.webhooks).toEqual([{ at, deliveries_succeeded: 1, delivery_ms_p50: some, delivery_ms_p95: some }])
+      counters.add({ identity: id }, "delivery", {
+        count: 3,
+        failed: 3,
+        bucket: bucketOf(20_000),
+        webhook: yield* makeUuidV7,
+      })
       const both = yield* counted
-      expect(both.webhooks.map(({ succeeded, failed }) => [succeeded, failed]).toSorted()).toEqual([
-        [0, 1],
-        [1, 0],
-      ])
-      expect(both.points).toMatchObject([{ deliveries_succeeded: 1, deliveries_failed: 1 }])
+      const failed = { at, deliveries_failed: 3, delivery_ms_p50: millisOf(57), delivery_ms_p95: millisOf(57) }
+      expect(both.webhooks).toHaveLength(2)
+      expect(both.webhooks).toEqual(expect.arrayContaining([...value.webhooks, failed]))
+      expect(both.points).toEqual([{ ...failed, deliveries_succeeded: 1 }])
     }).pipe(Effect.scoped),
   )
 
-  it.effect("counts what an edge reports, with the latency of successful responses", () =>
+  it.effect("reports the duration that half and 95% of the attempts did not exceed", () =>
+    Effect.gen(function* () {
+      // 19 of 20 attempts took a millisecond, so 95% took no longer; with one more slow one, 95% did not.
+      const p95 = Effect.fnUntraced(function* (slow: number) {
+        const org = yield* makeOrg
+        const counters = yield* UsageCounters
+        counters.add({ org }, "delivery", { count: 10, bucket: 0 })
+        counters.add({ org }, "delivery", { count: slow, bucket: 40 })
+        counters.add({ org }, "delivery", { count: 9, bucket: 0 })
+        yield* counters.flush
+        return (yield* read(org)).points.map((point) => [point["delivery_ms_p50"], point["delivery_ms_p95"]])
+      })
+      expect(yield* p95(1)).toEqual([[1, 1]])
+      expect(yield* p95(2)).toEqual([[1, 1024]])
+    }),
+  )
+
+  it.effect("counts what an edge reports, with the durations of successful responses", () =>
     Effect.gen(function* () {
       const org = yield* makeOrg
       const { id } = yield* makeIdentity(org, newHandle("gina"))
       const { add } = yield* TunnelUsage
-      yield* add([{ identity_id: id, bytes_in: 10, bytes_out: 20, requests: 5, responses: 4, errors: 2, millis: 60.4 }])
+      const durations = new Map([30, 40].map((millis) => [bucketOf(millis), 1]))
+      yield* add([{ identity_id: id, bytes_in: 10, bytes_out: 20, requests: 5, errors: 2, durations }])
       yield* (yield* UsageCounters).flush
-      expect((yield* read(org, id)).points).toMatchObject([
+      expect((yield* read(org, id)).points).toEqual([
         {
+          at,
           tunnel_requests: 5,
           tunnel_errors: 2,
-          tunnel_latency_ms: 30,
+          tunnel_ms_p50: 32,
+          tunnel_ms_p95: 38,
+          tunnel_bytes: 30,
           tunnel_bytes_in: 10,
           tunnel_bytes_out: 20,
         },
       ])
     }),
-  )
-})
-
-describe("Counts in memory", () => {
-  /** Counters over a store that fails with these errors first, and the sums of each statement that it received. */
-  const counters = Effect.fnUntraced(function* (...failures: ReadonlyArray<SqlError.SqlError | undefined>) {
-    const statements: Array<ReadonlyArray<{ readonly identity_id: string; readonly count: number }>> = []
-    const left = [...failures]
-    const sql = (_: TemplateStringsArray, sums: string) =>
-      Effect.suspend(() => {
-        statements.push(JSON.parse(sums))
-        const failure = left.shift()
-        return failure === undefined ? Effect.succeed([]) : Effect.fail(failure)
-      })
-    const store = Layer.succeed(Writes, sql as never)
-    const { add } = Context.get(yield* Layer.build(UsageCounters.layer.pipe(Layer.provide(store))), UsageCounters)
-    return { statements, count: (identity: string) => add({ identity }, "call", { count: 1 }) }
-  })
-  const sqlError = (code: string) =>
-    new SqlError.SqlError({
-      reason: new SqlError.UnknownError({ cause: { code }, message: code, operation: "execute" }),
-    })
-
-  it.effect("are at most 20,000 sums until they are stored", () =>
-    Effect.gen(function* () {
-      const { statements, count } = yield* counters()
-      for (let n = 0; n <= 20_000; n++) count(`i${n}`)
-      count("i0")
-      yield* TestClock.adjust(Timing.usageFlush)
-      expect(statements.map((sums) => [sums.length, sums[0], sums.at(-1)])).toMatchObject([
-        [20_000, { identity_id: "i0", count: 2 }, { identity_id: "i19999", count: 1 }],
-      ])
-      count("i20000")
-      yield* TestClock.adjust(Timing.usageFlush)
-      yield* TestClock.adjust(Timing.usageFlush)
-      expect(statements.slice(1)).toMatchObject([[{ identity_id: "i20000", count: 1 }]])
-    }).pipe(Effect.scoped),
-  )
-
-  it.effect("are stored by the next attempt after a refusal, and not repeated after an unknown outcome", () =>
-    Effect.gen(function* () {
-      const refused = sqlError("23503")
-      const lost = sqlError("57P01")
-      const { statements, count } = yield* counters(lost, refused, refused, undefined, refused, refused, refused)
-      const flushed = (name: string, expected: number) => {
-        count(name)
-        return Effect.map(TestClock.adjust(Timing.usageFlush), () => {
-          expect(statements).toHaveLength(expected)
-          expect(statements.at(-1)).toMatchObject([{ identity_id: name, count: 1 }])
-        })
-      }
-      // The database may have committed this statement before the connection was lost.
-      yield* flushed("one", 1)
-      yield* flushed("two", 4)
-      // A statement that is refused three times is lost, and later counts are stored.
-      yield* flushed("three", 7)
-      yield* flushed("four", 8)
-    }).pipe(Effect.scoped),
   )
 })

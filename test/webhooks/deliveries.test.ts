@@ -2,7 +2,7 @@
 import { ChangeFeed } from "@svc/cluster/feed/ChangeFeed"
 import { Writes } from "@svc/cluster/store/Database"
 import { pause } from "@svc/cluster/store/Deadline"
-import { UsageCounters } from "@svc/cluster/usage/UsageCounters"
+import { bucketOf, UsageCounters } from "@svc/cluster/usage/UsageCounters"
 import { Deliveries, type Leased, type Outcome, overdue } from "@svc/cluster/webhooks/Deliveries"
 import { WebhookQueries } from "@svc/cluster/webhooks/WebhookQueries"
 import type { IdentityId } from "@svc/domain/IdentityRef"
@@ -160,7 +160,7 @@ layer(Deliveries.layer.pipe(Layer.provide(recorded), Layer.provideMerge(storesLa
             "usage",
             { identity: owner.id },
             "delivery",
-            { count: 1, failed: status === "delivered" ? 0 : 1, millis: 7, webhook: webhook.id },
+            { count: 1, failed: status === "delivered" ? 0 : 1, bucket: bucketOf(7), webhook: webhook.id },
           ],
         ])
       }

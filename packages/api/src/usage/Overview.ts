@@ -3,7 +3,7 @@ import { Api } from "@svc/domain/Api"
 import { Caller } from "@svc/domain/account/Authorization"
 import { nearAt } from "@svc/domain/limits/LimitApi"
 import { type Need, needsOfKind, overviewDays, overviewEvents, overviewIdentities } from "@svc/domain/usage/OverviewApi"
-import { stepMillis, type Usage } from "@svc/domain/usage/UsageApi"
+import { stepMillis, type UsageSeries } from "@svc/domain/usage/UsageApi"
 import { EventQueries } from "@svc/cluster/events/EventQueries"
 import { LimitUses } from "@svc/cluster/limits/LimitUses"
 import { OverviewQueries } from "@svc/cluster/account/OverviewQueries"
@@ -11,17 +11,15 @@ import { spanOf, UsageQueries } from "@svc/cluster/usage/UsageQueries"
 import { Clock, Effect } from "effect"
 import * as RequestServices from "../http/RequestServices.ts"
 
-/** Returns the activity per day of each Identity, those with the most activity first. */
-const activityOf = (active: Usage["identities"], from: Date) => {
-  const days = new Map<string, Array<number>>()
-  for (const { identity, at, activity } of active) {
-    const own = days.get(identity) ?? Array.from({ length: overviewDays }, () => 0)
-    own[(at.getTime() - from.getTime()) / stepMillis.day] = activity
-    days.set(identity, own)
-  }
-  const sum = (values: ReadonlyArray<number>) => values.reduce((all, value) => all + value, 0)
-  return new Map([...days].toSorted(([, one], [, other]) => sum(other) - sum(one)))
-}
+/** Returns the activity of each Identity per day. */
+const activityOf = (series: ReadonlyArray<UsageSeries>, from: Date) =>
+  new Map(
+    series.map(({ identity = "", points }) => {
+      const days = Array.from({ length: overviewDays }, () => 0)
+      for (const { at, value } of points) days[(at.getTime() - from.getTime()) / stepMillis.day] = value
+      return [identity, days]
+    }),
+  )
 
 export const layer = RequestServices.group(
   Api,
@@ -46,22 +44,25 @@ export const layer = RequestServices.group(
           const { org } = yield* Caller
           const now = yield* Clock.currentTimeMillis
           const span = spanOf("day", new Date(now - (overviewDays - 1) * stepMillis.day), new Date(now))
-          const [needs, near, latest, { identities, points }] = yield* Effect.all(
+          const [needs, near, latest, series] = yield* Effect.all(
             [
               overview.needs(org.id),
               limitsNear(org.id),
               events.list(org.id, { limit: overviewEvents }),
-              usage.read(org.id, undefined, span, true),
+              usage.read(org.id, null, span, true),
             ],
             { concurrency: 4 },
           )
-          const active = activityOf(identities, span.from)
+          const { activity = [], account = [] } = Object.groupBy(series, ({ metric }) =>
+            metric === "activity" ? metric : "account",
+          )
+          const active = activityOf(activity, span.from)
           const none = Array.from({ length: overviewDays }, () => 0)
           return {
             needs: [...needs, ...near],
             starts_at: span.from,
             ends_at: span.to,
-            days: points,
+            series: account,
             identities: yield* overview.identities(
               org.id,
               [...active.keys()].slice(0, overviewIdentities),

@@ -33,7 +33,7 @@ export const layer = RequestServices.group(
           starts_at: span.from,
           ends_at: span.to,
           step,
-          ...(yield* usage.read(orgId, subject?.id, span, by === "identity")),
+          series: yield* usage.read(orgId, subject, span, by === "identity"),
         }
       }),
     })

@@ -10,10 +10,10 @@ export interface Usage {
   readonly bytes_out: number
   /** Number of HTTP requests and TCP connections. */
   readonly requests: number
-  /** Number of HTTP responses, how many of them were errors, and the time to the first byte of the others. */
-  readonly responses: number
+  /** Number of HTTP responses that were errors. */
   readonly errors: number
-  readonly millis: number
+  /** Numbers of the other HTTP responses by the time to their first byte (`bucketOf`). */
+  readonly durations: ReadonlyMap<number, number>
 }
 
 const make = Effect.gen(function* () {
@@ -21,10 +21,11 @@ const make = Effect.gen(function* () {
   const counters = yield* UsageCounters
   const count = (usage: ReadonlyArray<Usage>) =>
     Effect.sync(() => {
-      for (const { identity_id, bytes_in, bytes_out, requests, responses, errors, millis } of usage) {
+      for (const { identity_id, bytes_in, bytes_out, requests, errors, durations } of usage) {
         const of = { identity: identity_id }
         counters.add(of, "tunnel", { count: requests, bytes_in, bytes_out })
-        if (responses > 0) counters.add(of, "tunnel_http", { count: responses, failed: errors, millis })
+        if (errors > 0) counters.add(of, "tunnel_http", { count: errors, failed: errors })
+        for (const [bucket, count] of durations) counters.add(of, "tunnel_http", { count, bucket })
       }
     })
   return {

@@ -28,8 +28,8 @@ export type Counted = { readonly identity: string } | { readonly org: string }
 export interface Amount {
   readonly count: number
   readonly failed?: number
-  /** Total duration in milliseconds. */
-  readonly millis?: number
+  /** The duration, if it is measured (`bucketOf`). Without it, the count adds to those of unknown duration. */
+  readonly bucket?: number
   readonly bytes_in?: number
   readonly bytes_out?: number
   readonly webhook?: string
@@ -41,12 +41,21 @@ interface Sum {
   readonly hour: Date
   readonly kind: UsageKind
   readonly webhook_id: string | null
+  readonly bucket: number | null
   count: number
   failed: number
-  millis: number
   bytes_in: number
   bytes_out: number
 }
+
+/** Buckets per doubling of a duration: a duration is known to within 9%. */
+const bucketsPerDoubling = 4
+
+/** Returns the bucket of a duration in milliseconds. Everything below a millisecond is in the first one. */
+export const bucketOf = (millis: number): number => Math.round(bucketsPerDoubling * Math.log2(Math.max(1, millis)))
+
+/** Returns the duration in milliseconds that stands for a bucket. */
+export const millisOf = (bucket: number): number => Math.round(2 ** (bucket / bucketsPerDoubling))
 
 /** Maximum number of sums in memory; further Identities are not counted until the next statement. */
 const sumsAtMost = 20_000
@@ -58,28 +67,27 @@ const hourMillis = 3_600_000
  */
 const written = (sql: Sql, sums: ReadonlyArray<Sum>) => sql`
   with counted as materialized (
-    select coalesce(i.org_id, o.id) as org_id, i.id as identity_id, c.hour, c.kind, c.webhook_id, c.count, c.failed, c.millis,
+    select coalesce(i.org_id, o.id) as org_id, i.id as identity_id, c.hour, c.kind, c.webhook_id, c.bucket, c.count, c.failed,
            c.bytes_in, c.bytes_out
     from jsonb_to_recordset(${JSON.stringify(sums)}::jsonb) as c (
-      identity_id uuid, org_id uuid, hour timestamptz, kind text, webhook_id uuid, count bigint, failed bigint, millis bigint,
+      identity_id uuid, org_id uuid, hour timestamptz, kind text, webhook_id uuid, bucket smallint, count bigint, failed bigint,
       bytes_in bigint, bytes_out bigint)
     left join identity i on i.id = c.identity_id
     left join org o on o.id = c.org_id
     where coalesce(i.id, o.id) is not null
   )
-  insert into usage_hour as u (org_id, identity_id, hour, kind, webhook_id, count, failed, millis, bytes_in, bytes_out)
+  insert into usage_hour as u (org_id, identity_id, hour, kind, webhook_id, bucket, count, failed, bytes_in, bytes_out)
   select * from (
     select * from counted where identity_id is not null
     union all
-    select org_id, null, hour, kind, null, sum(count)::bigint, sum(failed)::bigint, sum(millis)::bigint, sum(bytes_in)::bigint,
+    select org_id, null, hour, kind, null, bucket, sum(count)::bigint, sum(failed)::bigint, sum(bytes_in)::bigint,
            sum(bytes_out)::bigint
-    from counted where kind <> 'mailbox' group by org_id, hour, kind
+    from counted where kind <> 'mailbox' group by org_id, hour, kind, bucket
   ) as sums
-  order by 1, 2, 3, 4, 5
-  on conflict (org_id, identity_id, hour, kind, webhook_id) do update
+  order by 1, 2, 3, 4, 5, 6
+  on conflict (org_id, identity_id, hour, kind, webhook_id, bucket) do update
   set count = case when u.kind = 'mailbox' then greatest(u.count, excluded.count) else u.count + excluded.count end,
-      failed = u.failed + excluded.failed, millis = u.millis + excluded.millis,
-      bytes_in = u.bytes_in + excluded.bytes_in, bytes_out = u.bytes_out + excluded.bytes_out`
+      failed = u.failed + excluded.failed, bytes_in = u.bytes_in + excluded.bytes_in, bytes_out = u.bytes_out + excluded.bytes_out`
 
 const make = Effect.gen(function* () {
   const sql = yield* Writes
@@ -90,7 +98,7 @@ const make = Effect.gen(function* () {
 
   const flush = Effect.suspend(() => {
     if (sums.size === 0) return Effect.void
-    const taken = [...sums.values()].map((sum) => ({ ...sum, millis: Math.round(sum.millis) }))
+    const taken = [...sums.values()]
     sums = new Map()
     pending.closeUnsafe()
     return written(sql, taken).pipe(
@@ -116,7 +124,7 @@ const make = Effect.gen(function* () {
       const hour = Math.floor(clock.currentTimeMillisUnsafe() / hourMillis)
       const identity = "identity" in of ? of.identity : null
       const org = "org" in of ? of.org : null
-      const key = `${hour}${kind}${identity ?? org}${amount.webhook ?? ""}`
+      const key = `${hour}${kind}${identity ?? org}${amount.webhook ?? ""}/${amount.bucket ?? ""}`
       let sum = sums.get(key)
       if (sum === undefined) {
         if (sums.size >= sumsAtMost) return
@@ -126,9 +134,9 @@ const make = Effect.gen(function* () {
           hour: new Date(hour * hourMillis),
           kind,
           webhook_id: amount.webhook ?? null,
+          bucket: amount.bucket ?? null,
           count: 0,
           failed: 0,
-          millis: 0,
           bytes_in: 0,
           bytes_out: 0,
         }
@@ -137,7 +145,6 @@ const make = Effect.gen(function* () {
       }
       sum.count = kind === "mailbox" ? Math.max(sum.count, amount.count) : sum.count + amount.count
       sum.failed += amount.failed ?? 0
-      sum.millis += amount.millis ?? 0
       sum.bytes_in += amount.bytes_in ?? 0
       sum.bytes_out += amount.bytes_out ?? 0
     },

@@ -16,7 +16,7 @@ import { ChangeFeed } from "../feed/ChangeFeed.ts"
 import * as Batcher from "../store/Batcher.ts"
 import { isTransient, type Sql, Writes } from "../store/Database.ts"
 import { Timing } from "../Timing.ts"
-import { UsageCounters } from "../usage/UsageCounters.ts"
+import { bucketOf, UsageCounters } from "../usage/UsageCounters.ts"
 import { lateIdentities } from "../work/LateIdentities.ts"
 import { joinWebhookCreator } from "./WebhookState.ts"
 
@@ -304,7 +304,7 @@ const make = Effect.gen(function* () {
       const amount = {
         count: 1,
         failed: ended.status === "delivered" ? 0 : 1,
-        millis: outcome.durationMs,
+        bucket: bucketOf(outcome.durationMs),
         webhook: delivery.webhook_id,
       }
       return Effect.tap(recorded, () => Effect.sync(() => usage.add({ identity: identity.id }, "delivery", amount)))

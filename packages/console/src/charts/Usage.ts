@@ -5,7 +5,8 @@ import { query } from "../router/Router.ts"
 import { clock, utcDay } from "../texts/Texts.ts"
 
 type Usage = Answer<"GET /api/usage">
-export type Point = Usage["points"][number]
+type UsageSeries = Usage["series"][number]
+export type Metric = UsageSeries["metric"]
 
 /** The charts of a page. */
 export interface UsageOf {
@@ -43,6 +44,15 @@ export const startsOf = (step: keyof typeof millisOf, steps: number, usage: Pick
   return Array.from({ length: steps }, (_, index) => end - (steps - index) * size)
 }
 
+/** Returns the values of a series at these times; null where it has none. */
+export const valuesAt = (
+  starts: ReadonlyArray<number>,
+  series: Pick<UsageSeries, "points"> | undefined,
+): ReadonlyArray<number | null> => {
+  const values = new Map(series?.points.map(({ at, value }) => [Date.parse(at), value]))
+  return starts.map((at) => values.get(at) ?? null)
+}
+
 /** Reads the activity of an Identity, or of the whole account. */
 export const useUsage = (span: Span, handle: string | undefined) => {
   const { step, steps } = spans[span]
@@ -52,13 +62,15 @@ export const useUsage = (span: Span, handle: string | undefined) => {
     { every: () => refetchMillis },
   )
   const starts = startsOf(step, steps, usage.data)
-  const points = new Map(usage.data?.points.map((point) => [Date.parse(point.at), point]))
   return {
     usage,
-    starts,
     times: starts.map((at) => timeText(step, at)),
-    /** The activity of each step; undefined for a step without any. */
-    points: starts.map((at) => points.get(at)),
+    /** Returns the value of each step, of a Webhook if one is named; null for a step without one. */
+    values: (metric: Metric, webhook?: string) =>
+      valuesAt(
+        starts,
+        usage.data?.series.find((one) => one.metric === metric && one.webhook_id === webhook),
+      ),
   }
 }
 
@@ -70,11 +82,6 @@ export const useActivity = () => {
   const { data } = useCall("GET /api/usage", { query: { step: "day", by: "identity" } }, { every: () => 60_000 })
   if (data === undefined) return undefined
   const starts = startsOf("day", activityDays, data)
-  const found = new Map<string, Map<number, number>>()
-  for (const { identity, at, activity } of data.identities) {
-    const days = found.get(identity) ?? new Map<number, number>()
-    days.set(Date.parse(at), activity)
-    found.set(identity, days)
-  }
-  return (handle: string) => starts.map((at) => found.get(handle)?.get(at) ?? 0)
+  const found = new Map(data.series.flatMap((one) => (one.metric === "activity" ? [[one.identity, one]] : [])))
+  return (handle: string) => valuesAt(starts, found.get(handle)).map((value) => value ?? 0)
 }

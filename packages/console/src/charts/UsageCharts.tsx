@@ -10,7 +10,7 @@ import { Section, Segments } from "../ui/Page.tsx"
 import { ProblemNote } from "../ui/Problem.tsx"
 import { Chart, roundedUpBytes, type Series } from "./Chart.tsx"
 import { say } from "./texts.ts"
-import { type Point, type Span, spans, spanShown, type UsageOf, useUsage } from "./Usage.ts"
+import { type Span, spans, spanShown, type UsageOf, useUsage } from "./Usage.ts"
 
 type Read = ReturnType<typeof useUsage>
 
@@ -21,25 +21,18 @@ const sum = (values: ReadonlyArray<number>) => values.reduce((all, value) => all
 const counted = (
   label: string,
   tone: Series["tone"],
-  values: ReadonlyArray<number>,
+  values: ReadonlyArray<number | null>,
   format: (value: number) => string = count,
-): Series => ({ label, tone, values, whole: format(sum(values)) })
+): Series => {
+  const counts = values.map((value) => value ?? 0)
+  return { label, tone, values: counts, whole: format(sum(counts)) }
+}
 
-const ofPoints = ({ points }: Read, value: (point: Point) => number) =>
-  points.map((point) => (point === undefined ? 0 : value(point)))
-
-/** The mean duration of each step; the mean of the period counts every attempt once. */
-const latency = (steps: ReadonlyArray<{ readonly mean: number | null; readonly of: number } | undefined>): Series => {
-  const measured = steps.flatMap((step) =>
-    step === undefined || step.mean === null ? [] : [{ ...step, mean: step.mean }],
-  )
-  const all = sum(measured.map(({ of }) => of))
-  return {
-    label: say("mean"),
-    tone: "main",
-    values: steps.map((step) => step?.mean ?? null),
-    whole: all === 0 ? "–" : duration(sum(measured.map(({ mean, of }) => mean * of)) / all),
-  }
+/** The durations of each step; those of the period are named by the lowest and the highest one. */
+const durations = (label: string, tone: Series["tone"], values: ReadonlyArray<number | null>): Series => {
+  const measured = values.filter((value) => value !== null)
+  const ends = new Set([Math.min(...measured), Math.max(...measured)].map(duration))
+  return { label, tone, values, whole: measured.length === 0 ? "–" : [...ends].join(" – ") }
 }
 
 const SpanChoice = () => (
@@ -60,96 +53,70 @@ const Mail = ({ read }: { readonly read: Read }) => (
     kind="bars"
     format={count}
     series={[
-      counted(
-        say("received"),
-        "main",
-        ofPoints(read, (point) => point.mail_received),
-      ),
-      counted(
-        say("sent"),
-        "second",
-        ofPoints(read, (point) => point.mail_sent),
-      ),
-      counted(
-        say("refused"),
-        "bad",
-        ofPoints(read, (point) => point.mail_refused),
-      ),
+      counted(say("received"), "main", read.values("mail_received")),
+      counted(say("sent"), "second", read.values("mail_sent")),
+      counted(say("refused"), "bad", read.values("mail_refused")),
     ]}
   />
 )
 
-const Deliveries = ({ read, webhook }: { readonly read: Read; readonly webhook: string | undefined }) => {
-  const own = new Map(
-    read.usage.data?.webhooks.flatMap((step) => (step.webhook_id === webhook ? [[Date.parse(step.at), step]] : [])),
-  )
-  const steps = read.starts.map((at) => own.get(at))
-  return (
-    <>
-      <Chart
-        {...shared(read)}
-        title={say("deliveries")}
-        kind="bars"
-        format={count}
-        series={[
-          counted(
-            say("succeeded"),
-            "main",
-            steps.map((step) => step?.succeeded ?? 0),
-          ),
-          counted(
-            say("failed"),
-            "bad",
-            steps.map((step) => step?.failed ?? 0),
-          ),
-        ]}
-      />
-      <Chart
-        {...shared(read)}
-        title={say("delivery_latency")}
-        kind="lines"
-        format={duration}
-        series={[latency(steps.map((step) => step && { mean: step.latency_ms, of: step.succeeded + step.failed }))]}
-      />
-    </>
-  )
-}
-
-const Tunnel = ({ read }: { readonly read: Read }) => (
+const Deliveries = ({ read, webhook }: { readonly read: Read; readonly webhook: string | undefined }) => (
   <>
     <Chart
       {...shared(read)}
-      title={say("requests")}
+      title={say("deliveries")}
       kind="bars"
       format={count}
       series={[
-        counted(
-          say("answered"),
-          "main",
-          ofPoints(read, (point) => Math.max(0, point.tunnel_requests - point.tunnel_errors)),
-        ),
-        counted(
-          say("errors"),
-          "bad",
-          ofPoints(read, (point) => point.tunnel_errors),
-        ),
+        counted(say("succeeded"), "main", read.values("deliveries_succeeded", webhook)),
+        counted(say("failed"), "bad", read.values("deliveries_failed", webhook)),
       ]}
     />
     <Chart
       {...shared(read)}
-      title={say("tunnel_latency")}
+      title={say("delivery_latency")}
       kind="lines"
       format={duration}
       series={[
-        latency(
-          read.points.map(
-            (point) => point && { mean: point.tunnel_latency_ms, of: point.tunnel_requests - point.tunnel_errors },
-          ),
-        ),
+        durations(say("median"), "main", read.values("delivery_ms_p50", webhook)),
+        durations(say("p95"), "second", read.values("delivery_ms_p95", webhook)),
       ]}
     />
   </>
 )
+
+const Tunnel = ({ read }: { readonly read: Read }) => {
+  const errors = read.values("tunnel_errors")
+  return (
+    <>
+      <Chart
+        {...shared(read)}
+        title={say("requests")}
+        kind="bars"
+        format={count}
+        series={[
+          counted(
+            say("answered"),
+            "main",
+            // Errors may be counted before their requests.
+            read.values("tunnel_requests").map((requests, at) => Math.max(0, (requests ?? 0) - (errors[at] ?? 0))),
+          ),
+          counted(say("errors"), "bad", errors),
+        ]}
+      />
+      <Chart
+        {...shared(read)}
+        title={say("tunnel_latency")}
+        kind="lines"
+        format={duration}
+        series={[
+          durations(say("median"), "main", read.values("tunnel_ms_p50")),
+          durations(say("p95"), "second", read.values("tunnel_ms_p95")),
+        ]}
+      />
+    </>
+  )
+}
 
 type Limit = Answer<"GET /api/limits">["limits"][number]
 
@@ -167,13 +134,7 @@ const AccountLimits = ({ read, span }: { readonly read: Read; readonly span: Spa
         title={say("calls")}
         kind="bars"
         format={count}
-        series={[
-          counted(
-            say("calls"),
-            "main",
-            ofPoints(read, (point) => point.api_calls),
-          ),
-        ]}
+        series={[counted(say("calls"), "main", read.values("api_calls"))]}
       />
       <Chart
         {...shared(read)}
@@ -182,18 +143,8 @@ const AccountLimits = ({ read, span }: { readonly read: Read; readonly span: Spa
         format={binaryBytes}
         roundUp={roundedUpBytes}
         series={[
-          counted(
-            say("to_agent"),
-            "main",
-            ofPoints(read, (point) => point.tunnel_bytes_in),
-            binaryBytes,
-          ),
-          counted(
-            say("from_agent"),
-            "second",
-            ofPoints(read, (point) => point.tunnel_bytes_out),
-            binaryBytes,
-          ),
+          counted(say("to_agent"), "main", read.values("tunnel_bytes_in"), binaryBytes),
+          counted(say("from_agent"), "second", read.values("tunnel_bytes_out"), binaryBytes),
         ]}
         // The limit is one of days.
         limit={span === "day" ? undefined : limitOf(limits, "tunnel_transfer")}
@@ -212,7 +163,7 @@ const IdentityLimits = ({
   readonly handle: string
 }) => {
   const limits = useCall("GET /api/limits", { query: { identity: handle } }).data?.limits
-  const sizes = read.points.map((point) => point?.mailbox_bytes ?? null)
+  const sizes = read.values("mailbox_bytes")
   return (
     <>
       <Chart
@@ -220,13 +171,7 @@ const IdentityLimits = ({
         title={say("sent_by")}
         kind="bars"
         format={count}
-        series={[
-          counted(
-            say("sent"),
-            "main",
-            ofPoints(read, (point) => point.mail_sent),
-          ),
-        ]}
+        series={[counted(say("sent"), "main", read.values("mail_sent"))]}
         // The limit is one of hours.
         limit={span === "day" ? limitOf(limits, "mail_hourly") : undefined}
       />

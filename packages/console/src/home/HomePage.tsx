@@ -1,6 +1,6 @@
 /** Home: what needs a person, the activity of today, the Identities and recent Events, all from one request. */
 import { Sparkline } from "../charts/Sparkline.tsx"
-import { startsOf } from "../charts/Usage.ts"
+import { type Metric, startsOf, valuesAt } from "../charts/Usage.ts"
 import type { Answer } from "../client/Client.ts"
 import { useCall } from "../client/Queries.ts"
 import { EventList } from "../events/EventList.tsx"
@@ -19,7 +19,6 @@ import "./home.css"
 
 type Overview = Answer<"GET /api/overview">
 type Need = Overview["needs"][number]
-type Day = Overview["days"][number]
 
 /** Text by others inside a sentence: shortened, and isolated from the text direction around it (UAX 9 section 2.4). */
 const isolated = (text: string) => `\u2068${text.length > 80 ? `${text.slice(0, 80).toWellFormed()}…` : text}\u2069`
@@ -69,17 +68,14 @@ const Needs = ({ needs }: { readonly needs: ReadonlyArray<Need> }) => (
 
 interface FigureProps {
   readonly label: string
-  readonly days: ReadonlyArray<Day | undefined>
-  readonly of: (day: Day) => number
+  readonly values: ReadonlyArray<number>
   /** The failures among them, with their text. */
-  readonly failed?: readonly [of: (day: Day) => number, text: (count: number) => string]
+  readonly failed?: readonly [values: ReadonlyArray<number>, text: (count: number) => string]
 }
 
 /** A sum of today beside its last days. */
-const Figure = ({ label, days, of, failed }: FigureProps) => {
-  const values = days.map((day) => (day === undefined ? 0 : of(day)))
-  const today = days.at(-1)
-  const failures = failed === undefined || today === undefined ? 0 : failed[0](today)
+const Figure = ({ label, values, failed }: FigureProps) => {
+  const failures = failed?.[0].at(-1) ?? 0
   return (
     <div>
       <dt class="muted small">{label}</dt>
@@ -93,31 +89,33 @@ const Figure = ({ label, days, of, failed }: FigureProps) => {
 }
 
 const Today = ({ overview }: { readonly overview: Overview }) => {
-  const points = new Map(overview.days.map((day) => [Date.parse(day.at), day]))
-  const days = startsOf("day", 14, overview).map((at) => points.get(at))
+  const starts = startsOf("day", 14, overview)
+  const of = (metric: Metric) =>
+    valuesAt(
+      starts,
+      overview.series.find((one) => one.metric === metric),
+    ).map((value) => value ?? 0)
+  const failed = of("deliveries_failed")
   return (
     <Section title={say("today")}>
       <dl class="box figures">
         <Figure
           label={say("received")}
-          days={days}
-          of={(day) => day.mail_received}
-          failed={[(day) => day.mail_refused, (count) => say("rejected", { count })]}
+          values={of("mail_received")}
+          failed={[of("mail_refused"), (count) => say("rejected", { count })]}
         />
-        <Figure label={say("sent")} days={days} of={(day) => day.mail_sent} />
+        <Figure label={say("sent")} values={of("mail_sent")} />
         <Figure
           label={say("deliveries")}
-          days={days}
-          of={(day) => day.deliveries_succeeded + day.deliveries_failed}
-          failed={[(day) => day.deliveries_failed, (count) => say("failed", { count })]}
+          values={of("deliveries_succeeded").map((succeeded, at) => succeeded + failed[at]!)}
+          failed={[failed, (count) => say("failed", { count })]}
         />
         <Figure
           label={say("requests")}
-          days={days}
-          of={(day) => day.tunnel_requests}
-          failed={[(day) => day.tunnel_errors, (count) => say("failed", { count })]}
+          values={of("tunnel_requests")}
+          failed={[of("tunnel_errors"), (count) => say("failed", { count })]}
         />
-        <Figure label={say("calls")} days={days} of={(day) => day.api_calls} />
+        <Figure label={say("calls")} values={of("api_calls")} />
       </dl>
     </Section>
   )

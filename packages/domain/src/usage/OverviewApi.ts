@@ -7,7 +7,7 @@ import { Event } from "../events/Event.ts"
 import { IdentityStatus } from "../IdentityRef.ts"
 import { Unavailable } from "../problems/Problem.ts"
 import { Timestamp, TimestampOrNull } from "../Timestamp.ts"
-import { UsagePoint } from "./UsageApi.ts"
+import { UsageSeries } from "./UsageApi.ts"
 
 /** Days of activity in the overview, including today. */
 export const overviewDays = 14
@@ -62,10 +62,10 @@ const Overview = Schema.Struct({
   needs: Schema.Array(Need).annotate({
     description: `What needs a person now, at most ${needsOfKind} of each kind. Empty if everything is fine.`,
   }),
-  starts_at: Timestamp.annotate({ description: "The start of the first day of `days`." }),
+  starts_at: Timestamp.annotate({ description: "The start of the first day of `series`." }),
   ends_at: Timestamp.annotate({ description: "The end of today (UTC)." }),
-  days: Schema.Array(UsagePoint).annotate({
-    description: `The activity of the account on the last ${overviewDays} days (UTC), oldest first. A day without any activity has no point.`,
+  series: Schema.Array(UsageSeries).annotate({
+    description: `A series of each metric of the account on the last ${overviewDays} days (UTC). A day in which nothing was counted has no point.`,
   }),
   identities: Schema.Array(IdentityOverview).annotate({
     description: `The ${overviewIdentities} Identities with the most activity in these days.`,

@@ -19,57 +19,55 @@ export const identitiesAtMost = 200
 /** The span of a request without `from`, in steps. */
 export const defaultSteps: { readonly [S in Step]: number } = { hour: 24, day: 30 }
 
-const count = (description: string) => Schema.Int.annotate({ description })
-const millisOrNull = (description: string) => Schema.NullOr(Schema.Number).annotate({ description })
+/** What is counted, with its meaning. Durations are known to within 9%. */
+export const metrics = {
+  mail_received: "messages stored in the Mailbox",
+  mail_sent: "messages accepted for sending; a message that needs approval counts when it is approved",
+  mail_refused: "incoming messages that were rejected because of their size or a full Mailbox",
+  deliveries_succeeded: "delivery attempts to Webhooks that got a 2xx response",
+  deliveries_failed: "delivery attempts to Webhooks that failed",
+  delivery_ms_p50: "half of the delivery attempts took at most this many milliseconds",
+  delivery_ms_p95: "95% of the delivery attempts took at most this many milliseconds",
+  tunnel_requests: "HTTP requests and TCP connections through the Tunnel",
+  tunnel_errors: "HTTP requests that got a 5xx response, or none because no agent was connected",
+  tunnel_ms_p50: "half of the successful responses of the agent began within this many milliseconds",
+  tunnel_ms_p95: "95% of the successful responses of the agent began within this many milliseconds",
+  tunnel_bytes: "bytes through the Tunnel in both directions",
+  tunnel_bytes_in: "bytes to the agent",
+  tunnel_bytes_out: "bytes from the agent",
+  api_calls: "calls of the API and of tools with a valid credential",
+  mailbox_bytes: "largest size of the Mailbox when a message arrived; of one Identity only",
+  activity: "messages, delivery attempts, requests through the Tunnel and API calls together; only with `by=identity`",
+} as const
+export type UsageMetric = keyof typeof metrics
 
-export const UsagePoint = Schema.Struct({
-  at: Timestamp.annotate({ description: "The start of the hour or day (UTC)." }),
-  mail_received: count("Messages stored in the Mailbox."),
-  mail_sent: count("Messages accepted for sending. A message that needs approval counts when it is approved."),
-  mail_refused: count("Incoming messages that were rejected because of their size or a full Mailbox."),
-  deliveries_succeeded: count("Delivery attempts to Webhooks that got a 2xx response."),
-  deliveries_failed: count("Delivery attempts to Webhooks that failed."),
-  delivery_latency_ms: millisOrNull("Mean duration of the delivery attempts; null without attempts."),
-  tunnel_requests: count("HTTP requests and TCP connections through the Tunnel."),
-  tunnel_errors: count("HTTP requests that got a 5xx response, or none because no agent was connected."),
-  tunnel_latency_ms: millisOrNull("Mean time to the first byte of the agent's response; null without responses."),
-  tunnel_bytes_in: count("Bytes to the agent."),
-  tunnel_bytes_out: count("Bytes from the agent."),
-  api_calls: count("Calls of the API and of tools with a valid credential."),
-  mailbox_bytes: Schema.NullOr(Schema.Int).annotate({
-    description:
-      "Largest size of the Mailbox when a message arrived; null without messages, and for the whole account.",
+export const UsageSeries = Schema.Struct({
+  metric: Schema.Literals(Object.keys(metrics) as ReadonlyArray<UsageMetric>).annotate({
+    description: Object.entries(metrics)
+      .map(([name, meaning]) => `\`${name}\`: ${meaning}`)
+      .join(". "),
   }),
-}).annotate({ identifier: "UsagePoint" })
-export type UsagePoint = typeof UsagePoint.Type
-
-export const UsageOfWebhook = Schema.Struct({
-  at: Timestamp.annotate({ description: "The start of the hour or day (UTC)." }),
-  webhook_id: Schema.String.annotate({ description: "The id of the Webhook." }),
-  succeeded: count("Delivery attempts that got a 2xx response."),
-  failed: count("Delivery attempts that failed."),
-  latency_ms: millisOrNull("Mean duration of the attempts."),
-}).annotate({ identifier: "UsageOfWebhook" })
-export type UsageOfWebhook = typeof UsageOfWebhook.Type
+  identity: Schema.optionalKey(
+    Schema.String.annotate({ description: "The Handle of the Identity. Absent in the series of the whole account." }),
+  ),
+  webhook_id: Schema.optionalKey(
+    Schema.String.annotate({ description: "The id of the Webhook. Absent unless the series is one of a Webhook." }),
+  ),
+  points: Schema.Array(
+    Schema.Struct({
+      at: Timestamp.annotate({ description: "The start of the hour or day (UTC)." }),
+      value: Schema.Int.annotate({ description: "The value in this hour or day." }),
+    }).annotate({ identifier: "UsagePoint" }),
+  ).annotate({ description: "Oldest first. An hour or day in which nothing was counted has no point." }),
+}).annotate({ identifier: "UsageSeries" })
+export type UsageSeries = typeof UsageSeries.Type
 
 export const Usage = Schema.Struct({
   starts_at: Timestamp.annotate({ description: "The start of the first hour or day." }),
   ends_at: Timestamp.annotate({ description: "The end of the last hour or day." }),
   step: Schema.Literals(["hour", "day"]).annotate({ description: "The length of a point." }),
-  points: Schema.Array(UsagePoint).annotate({
-    description: "Oldest first. An hour or day without any activity has no point.",
-  }),
-  webhooks: Schema.Array(UsageOfWebhook).annotate({
-    description: "The deliveries of each Webhook, oldest first. Empty unless `identity` is given.",
-  }),
-  identities: Schema.Array(
-    Schema.Struct({
-      identity: Schema.String.annotate({ description: "The Handle of the Identity." }),
-      at: Timestamp.annotate({ description: "The start of the hour or day (UTC)." }),
-      activity: count("Messages, delivery attempts, requests through the Tunnel and API calls."),
-    }).annotate({ identifier: "UsageOfIdentity" }),
-  ).annotate({
-    description: `The activity of the ${identitiesAtMost} most active Identities. Empty unless \`by\` is \`identity\`.`,
+  series: Schema.Array(UsageSeries).annotate({
+    description: `A series of each metric, of the account or of the Identity. With \`identity\`, also those of the deliveries of each Webhook. With \`by=identity\`, also the activity of each of the ${identitiesAtMost} most active Identities.`,
   }),
 }).annotate({ identifier: "Usage" })
 export type Usage = typeof Usage.Type

@@ -15,6 +15,7 @@ CardUpdatedDataChanged: TypeAlias = Literal["name", "description", "version", "d
 EventsListType: TypeAlias = Literal["identity.ready", "identity.failed", "email.received", "email.agent_verified", "email.sent", "email.bounced", "email.refused", "email.recipient_blocked", "email.approval_requested", "email.approved", "email.approval_refused", "mail.stopped", "mail.started", "card.updated", "tunnel.connected", "tunnel.disconnected", "webhook.failed", "connector.connected", "connector.stopped", "connector.recovered", "connector.mention", "connector.reply", "connector.dm", "proof.key_added", "proof.key_removed", "proof.key_rotated", "proof.token_refused", "identity.sign_in_requested", "identity.sign_in_approved", "identity.sign_in_refused", "identity.signed_in", "identity.deleted", "tunnel.transfer_blocked", "api_key.created", "api_key.revoked", "grant.created", "grant.changed", "grant.revoked", "api_key.rotated", "api_key.expiring", "api_key.expired", "limit.near", "audit.gap", "audit.head", "account.deletion_started"]
 LimitUseName: TypeAlias = Literal["calls", "identity_create", "handle_check", "streams_org", "identity_quota", "tunnel_transfer", "mail_hourly", "mailbox_bytes"]
 StartedSignInStatus: TypeAlias = Literal["awaiting_approval", "approved", "refused", "expired", "started", "signed_in", "ended"]
+UsageSeriesMetric: TypeAlias = Literal["mail_received", "mail_sent", "mail_refused", "deliveries_succeeded", "deliveries_failed", "delivery_ms_p50", "delivery_ms_p95", "tunnel_requests", "tunnel_errors", "tunnel_ms_p50", "tunnel_ms_p95", "tunnel_bytes", "tunnel_bytes_in", "tunnel_bytes_out", "api_calls", "mailbox_bytes", "activity"]
 VerificationReason: TypeAlias = Literal["unsigned", "malformed", "expired", "altered", "unknown_key", "unreadable_keys", "other_address", "other_audience", "identity_ended"]
 WebhooksCreateEventTypes: TypeAlias = Literal["identity.ready", "identity.failed", "email.received", "email.agent_verified", "email.sent", "email.bounced", "email.refused", "email.recipient_blocked", "email.approval_requested", "email.approved", "email.approval_refused", "mail.stopped", "mail.started", "card.updated", "tunnel.connected", "tunnel.disconnected", "webhook.failed", "connector.connected", "connector.stopped", "connector.recovered", "connector.mention", "connector.reply", "connector.dm", "proof.key_added", "proof.key_removed", "proof.key_rotated", "proof.token_refused", "identity.sign_in_requested", "identity.sign_in_approved", "identity.sign_in_refused", "identity.signed_in", "*"]
 
@@ -2258,8 +2259,8 @@ class Overview(TypedDict):
     """The start of the first hour or day."""
     ends_at: str
     """The end of the last hour or day."""
-    days: List[UsagePoint]
-    """The activity of the account on the last 14 days (UTC), oldest first. A day without any activity has no point."""
+    series: List[UsageSeries]
+    """A series of each metric of the account on the last 14 days (UTC). A day in which nothing was counted has no point."""
     identities: List[IdentityOverview]
     """The 12 Identities with the most activity in these days."""
     events: List[Event]
@@ -3031,65 +3032,26 @@ class Usage(TypedDict):
     """The end of the last hour or day."""
     step: Literal["hour", "day"]
     """The length of a point."""
-    points: List[UsagePoint]
-    """Oldest first. An hour or day without any activity has no point."""
-    webhooks: List[UsageOfWebhook]
-    """The deliveries of each Webhook, oldest first. Empty unless `identity` is given."""
-    identities: List[UsageOfIdentity]
-    """The activity of the 200 most active Identities. Empty unless `by` is `identity`."""
-
-
-class UsageOfIdentity(TypedDict):
-    identity: str
-    """The Handle of the Identity."""
-    at: str
-    """The time."""
-    activity: int
-    """Messages, delivery attempts, requests through the Tunnel and API calls."""
-
-
-class UsageOfWebhook(TypedDict):
-    at: str
-    """The time."""
-    webhook_id: str
-    """The id of the Webhook."""
-    succeeded: int
-    """Delivery attempts that got a 2xx response."""
-    failed: int
-    """Delivery attempts that failed."""
-    latency_ms: float | Literal["Infinity", "-Infinity", "NaN"] | None
-    """Mean duration of the attempts."""
+    series: List[UsageSeries]
+    """A series of each metric, of the account or of the Identity. With `identity`, also those of the deliveries of each Webhook. With `by=identity`, also the activity of each of the 200 most active Identities."""
 
 
 class UsagePoint(TypedDict):
     at: str
     """The time."""
-    mail_received: int
-    """Messages stored in the Mailbox."""
-    mail_sent: int
-    """Messages accepted for sending. A message that needs approval counts when it is approved."""
-    mail_refused: int
-    """Incoming messages that were rejected because of their size or a full Mailbox."""
-    deliveries_succeeded: int
-    """Delivery attempts to Webhooks that got a 2xx response."""
-    deliveries_failed: int
-    """Delivery attempts to Webhooks that failed."""
-    delivery_latency_ms: float | Literal["Infinity", "-Infinity", "NaN"] | None
-    """Mean duration of the delivery attempts; null without attempts."""
-    tunnel_requests: int
-    """HTTP requests and TCP connections through the Tunnel."""
-    tunnel_errors: int
-    """HTTP requests that got a 5xx response, or none because no agent was connected."""
-    tunnel_latency_ms: float | Literal["Infinity", "-Infinity", "NaN"] | None
-    """Mean time to the first byte of the agent's response; null without responses."""
-    tunnel_bytes_in: int
-    """Bytes to the agent."""
-    tunnel_bytes_out: int
-    """Bytes from the agent."""
-    api_calls: int
-    """Calls of the API and of tools with a valid credential."""
-    mailbox_bytes: int | None
-    """Largest size of the Mailbox when a message arrived; null without messages, and for the whole account."""
+    value: int
+    """The value in this hour or day."""
+
+
+class UsageSeries(TypedDict):
+    metric: UsageSeriesMetric
+    """`mail_received`: messages stored in the Mailbox. `mail_sent`: messages accepted for sending; a message that needs approval counts when it is approved. `mail_refused`: incoming messages that were rejected because of their size or a full Mailbox. `deliveries_succeeded`: delivery attempts to Webhooks that got a 2xx response. `deliveries_failed`: delivery attempts to Webhooks that failed. `delivery_ms_p50`: half of the delivery attempts took at most this many milliseconds. `delivery_ms_p95`: 95% of the delivery attempts took at most this many milliseconds. `tunnel_requests`: HTTP requests and TCP connections through the Tunnel. `tunnel_errors`: HTTP requests that got a 5xx response, or none because no agent was connected. `tunnel_ms_p50`: half of the successful responses of the agent began within this many milliseconds. `tunnel_ms_p95`: 95% of the successful responses of the agent began within this many milliseconds. `tunnel_bytes`: bytes through the Tunnel in both directions. `tunnel_bytes_in`: bytes to the agent. `tunnel_bytes_out`: bytes from the agent. `api_calls`: calls of the API and of tools with a valid credential. `mailbox_bytes`: largest size of the Mailbox when a message arrived; of one Identity only. `activity`: messages, delivery attempts, requests through the Tunnel and API calls together; only with `by=identity`"""
+    identity: NotRequired[str]
+    """The Handle of the Identity. Absent in the series of the whole account."""
+    webhook_id: NotRequired[str]
+    """The id of the Webhook. Absent unless the series is one of a Webhook."""
+    points: List[UsagePoint]
+    """Oldest first. An hour or day in which nothing was counted has no point."""
 
 
 class VaultListResult(TypedDict):

@@ -6,6 +6,7 @@
  */
 import type { TransferLease, TransferReport } from "@svc/cluster/account/TransferBudget"
 import type { Usage } from "@svc/cluster/tunnel/TunnelUsage"
+import { bucketOf } from "@svc/cluster/usage/UsageCounters"
 import { Effect } from "effect"
 import * as EdgeMetrics from "./EdgeMetrics.ts"
 import { Timing } from "./Timing.ts"
@@ -39,7 +40,10 @@ class OrgMeter {
   readonly passages = new Set<ConnectionMeter & { readonly cut: () => void }>()
 }
 
-type Counter = { -readonly [K in keyof Usage]: Usage[K] }
+type Counter = { -readonly [K in keyof Usage]: Usage[K] } & { readonly durations: Map<number, number> }
+
+const countDuration = ({ durations }: Counter, bucket: number, count: number) =>
+  durations.set(bucket, (durations.get(bucket) ?? 0) + count)
 
 interface Leasing<R> {
   readonly lease: (org: string, report: Report) => Effect.Effect<TransferLease, unknown, R>
@@ -64,7 +68,7 @@ export const make = <R>({ lease, record, run, now }: Leasing<R>) => {
   const counterOf = (identity: string): Counter => {
     const present = counters.get(identity)
     if (present !== undefined) return present
-    const fresh = { identity_id: identity, bytes_in: 0, bytes_out: 0, requests: 0, responses: 0, errors: 0, millis: 0 }
+    const fresh = { identity_id: identity, bytes_in: 0, bytes_out: 0, requests: 0, errors: 0, durations: new Map() }
     counters.set(identity, fresh)
     return fresh
   }
@@ -106,7 +110,6 @@ export const make = <R>({ lease, record, run, now }: Leasing<R>) => {
     countOffline: (identity: string): void => {
       const counter = counterOf(identity)
       counter.requests++
-      counter.responses++
       counter.errors++
     },
 
@@ -134,9 +137,8 @@ export const make = <R>({ lease, record, run, now }: Leasing<R>) => {
         countResponse: (isError: boolean) => {
           if (waitsSince === undefined) return
           const counter = counterOf(identity)
-          counter.responses++
           if (isError) counter.errors++
-          else counter.millis += now() - waitsSince
+          else countDuration(counter, bucketOf(now() - waitsSince), 1)
           waitsSince = undefined
         },
         close: () => void meter.passages.delete(passage),
@@ -157,9 +159,8 @@ export const make = <R>({ lease, record, run, now }: Leasing<R>) => {
               counter.bytes_in += usage.bytes_in
               counter.bytes_out += usage.bytes_out
               counter.requests += usage.requests
-              counter.responses += usage.responses
               counter.errors += usage.errors
-              counter.millis += usage.millis
+              for (const [bucket, count] of usage.durations) countDuration(counter, bucket, count)
             }
           }),
         ),

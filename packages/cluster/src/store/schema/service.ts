@@ -93,13 +93,13 @@ export const service: ReadonlyArray<string> = [
     kind text not null,
     -- The Webhook of deliveries.
     webhook_id uuid,
+    -- The duration of what is counted, on a logarithmic scale; null if it is not measured.
+    bucket smallint,
     count bigint not null,
     failed bigint not null,
-    -- Total duration.
-    millis bigint not null,
     bytes_in bigint not null,
     bytes_out bigint not null,
-    unique nulls not distinct (org_id, identity_id, hour, kind, webhook_id)
+    unique nulls not distinct (org_id, identity_id, hour, kind, webhook_id, bucket)
   )`,
   `create index usage_hour_identity_id_idx on usage_hour (identity_id) where identity_id is not null`,
   `create index usage_hour_hour_idx on usage_hour (hour)`,
