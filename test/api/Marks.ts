@@ -27,11 +27,12 @@ export const marksOf = (
     tools: having(({ annotations }) => {
       const tool = Context.getOrUndefined(annotations, Tool)
       if (tool === undefined) return undefined
-      const { name, effect, external, requires = [], secret = [], untrusted = [] } = tool
+      const { name, effect, choice, external, requires = [], secret = [], untrusted = [] } = tool
       const lists = Object.entries({ requires, secret, untrusted }).filter(([, names]) => names.length > 0)
       return [
         name,
         effect,
+        ...(choice === undefined ? [] : [`${choice.argument}=${choice.value}`]),
         ...(external === true ? ["external"] : []),
         ...lists.map(([of, names]) => `${of}=${names.join()}`),
       ].join(" ")
@@ -155,13 +156,14 @@ sending.removeDraft svc_draft_delete destructive
 sending.sendDraft svc_draft_send write external
 sending.approvals svc_approval_list read
 sending.approval svc_approval_get read
-sending.approve svc_approval_approve write external
-sending.refuse svc_approval_refuse write
+sending.approve svc_approval_decide write decision=approve external
+sending.refuse svc_approval_decide write decision=refuse
 mail_settings.recipients svc_allowed_recipient_list read
 mail_settings.disclosure svc_ai_disclosure_get read
 mail_settings.status svc_mail_status read
 webhooks.list svc_webhook_list read
 webhooks.create svc_webhook_create write
+webhooks.patch svc_webhook_update idempotent_write
 webhooks.remove svc_webhook_delete destructive
 webhooks.test svc_webhook_test write
 webhooks.deliveries svc_webhook_deliveries read untrusted=deliveries

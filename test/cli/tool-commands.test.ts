@@ -1,6 +1,6 @@
-/** The command of every tool sends the request of the tool: each argument is a word, each option a flag, whatever its type. */
+/** The command of every endpoint that is a tool sends its request: each argument is a word, each option a flag, whatever its type. */
 import { requestOf, type ToolRequest } from "@svc/api/mcp/Requests"
-import { byName, type BoundTool } from "@svc/api/mcp/Tools"
+import { byName, type BoundTool, endpoints } from "@svc/api/mcp/Tools"
 import { describe, expect, it } from "vitest"
 import { asAdmin, commands, type Json } from "../harness/Commands.ts"
 
@@ -39,8 +39,8 @@ const expected = (tool: BoundTool, input: Json) => {
   return [[`${method} ${target}`, body].filter(Boolean).join(" ")]
 }
 
-/** Tools with a generated command, without those below other commands and those with secret arguments, which are read from standard input. */
-const all = [...byName.values()].filter(
+/** Endpoints with a generated command, without those below other commands and those with secret arguments, which are read from standard input. */
+const all = endpoints.filter(
   ({ listed: { name }, secret }) =>
     secret.size === 0 && name.split("_").length > 2 && !/^svc_(?:token|sign_in|tunnel)_/.test(name),
 )
@@ -54,7 +54,7 @@ describe("The command of a tool", () => {
       ([member]) => member === "idempotency_key" || !Object.hasOwn(tool.extra, member),
     )
     const noun = kebab(name.replace(/^svc_/, "").replace(/_[^_]+$/, ""))
-    const command = [noun, kebab(name.split("_").at(-1)!)]
+    const command = [noun, tool.choice?.value ?? kebab(name.split("_").at(-1)!)]
     const input: Record<string, unknown> = {}
     const words: Array<string> = []
     for (const [member, shape] of own.filter(([member]) => required.includes(member))) {

@@ -37,7 +37,8 @@ describe("Compact list", () => {
     "idempotency_key",
     "allow_duplicate",
     ...(["svc_email_list", "svc_thread_list", "svc_event_list"].includes(name) ? [] : ["limit"]),
-    ...(name === "svc_email_list" ? ["offset", "wait", "after"] : []),
+    ...(name === "svc_email_list" ? ["offset", "wait", "after", "tag", "from", "label", "seen", "flagged"] : []),
+    ...(name === "svc_email_wait" ? ["tag", "from"] : []),
     ...(name === "svc_email_get" ? ["html", "headers", "text_limit"] : []),
     ...(["svc_email_send", "svc_email_draft", "svc_draft_update"].includes(name)
       ? ["in_reply_to", "references", "headers"]

@@ -36,6 +36,20 @@ describe("The request of a tool call", () => {
     })
   })
 
+  it("goes to the endpoint that an argument selects, with the other arguments", () => {
+    const id = { handle: "ada", id: "msg_1" }
+    const { body, line } = requested("svc_approval_decide", { ...id, decision: "refuse", reason: "No" })
+    expect([line, body]).toEqual(["POST /api/identities/ada/approvals/msg_1/refuse", '{"reason":"No"}'])
+    expect(requested("svc_approval_decide", { ...id, decision: "approve", content_sha256: "a" }).line).toBe(
+      "POST /api/identities/ada/approvals/msg_1/approve",
+    )
+    for (const decision of [undefined, "toString", 1])
+      expect(refused("svc_approval_decide", { ...id, decision })).toEqual([
+        "The argument decision is not valid: expected one of approve, refuse.",
+        [{ path: "/decision", message: "expected one of approve, refuse" }],
+      ])
+  })
+
   it("asks for a page of 50 entries if the model gives no limit", () => {
     expect(requested("svc_identity_list", {}).line).toBe("GET /api/identities?limit=50")
     expect(requested("svc_identity_list", { limit: 200 }).line).toBe("GET /api/identities?limit=200")

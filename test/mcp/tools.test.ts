@@ -193,14 +193,16 @@ describe("Message that needs approval", () => {
     expect([first.status, second.status]).toEqual(["awaiting_approval", "awaiting_approval"])
     const { approvals } = await done(owner, "svc_approval_list", { handle })
     expect(approvals.map(({ id }: Json) => id)).toEqual([first.id, second.id])
-    expect(await refused(agent, "svc_approval_approve", { id: first.id })).toMatchObject({ code: "admin_required" })
+    expect(await refused(agent, "svc_approval_decide", { id: first.id, decision: "approve" })).toMatchObject({
+      code: "admin_required",
+    })
     const { content_sha256, text } = await done(owner, "svc_approval_get", { handle, id: first.id })
     expect(text).toContain("Yes")
-    expect(await refused(owner, "svc_approval_approve", { handle, id: first.id })).toMatchObject({
+    expect(await refused(owner, "svc_approval_decide", { handle, id: first.id, decision: "approve" })).toMatchObject({
       code: "invalid_request",
     })
-    await done(owner, "svc_approval_approve", { handle, id: first.id, content_sha256 })
-    await done(owner, "svc_approval_refuse", { handle, id: second.id, reason: "Too short" })
+    await done(owner, "svc_approval_decide", { handle, id: first.id, decision: "approve", content_sha256 })
+    await done(owner, "svc_approval_decide", { handle, id: second.id, decision: "refuse", reason: "Too short" })
     expect(await done(agent, "svc_email_get", { id: second.id })).toMatchObject({ status: "refused" })
     await arrived(bob.handle, "approved")
     expect((await done(agent, "svc_approval_list")).approvals).toEqual([])
@@ -266,6 +268,8 @@ describe("Webhook", () => {
     const url = "http://127.0.0.1:9/created"
     const made = await done(agent, "svc_webhook_create", { url, event_types: ["email.received"] })
     expect(made.signing_secret).toMatch(/^whsec_/)
+    const changed = await done(agent, "svc_webhook_update", { id: made.id, description: "of the agent" })
+    expect(changed).toMatchObject({ id: made.id, description: "of the agent", event_types: ["email.received"] })
     const { delivery } = await done(agent, "svc_webhook_test", { id: made.id })
     const { deliveries } = await done(agent, "svc_webhook_deliveries", { id: made.id })
     expect(deliveries.map(({ id }: Json) => id)).toContain(delivery.id)

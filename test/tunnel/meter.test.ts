@@ -13,7 +13,7 @@ const grace = 64 * 1024
 const metered = (granted: ReadonlyArray<{ granted: number; ends_in: number }>) => {
   const leases: Array<number> = []
   const recorded: Array<ReadonlyArray<Usage>> = []
-  const state = { now: 1_000, stored: true }
+  const state = { now: 1_000, stored: true, whileStoring: () => {} }
   const metering = Metering.make({
     lease: (_, { used }) =>
       Effect.sync(() => {
@@ -22,6 +22,7 @@ const metered = (granted: ReadonlyArray<{ granted: number; ends_in: number }>) =
       }),
     record: (usage) =>
       Effect.suspend((): Effect.Effect<void, string> => {
+        state.whileStoring()
         if (!state.stored) return Effect.fail("away")
         recorded.push(usage)
         return Effect.void
@@ -101,10 +102,12 @@ describe("the meter of an edge", () => {
     passage.countResponse(false)
     metering.countOffline("identity")
     state.stored = false
+    // A response that arrives during the attempt is counted in addition to those of the failed attempt.
+    state.whileStoring = () => respond(30, false)
     await Effect.runPromise(metering.flush)
     respond(10, false)
-    respond(30, false)
     state.stored = true
+    state.whileStoring = () => {}
     await Effect.runPromise(metering.flush)
     const durations = new Map([
       [bucketOf(30), 2],

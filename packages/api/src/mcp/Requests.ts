@@ -59,6 +59,13 @@ const named = (value: unknown): unknown => (Number.isSafeInteger(value) ? String
 
 /** Builds the REST request of a tool call; fails if a path argument is not text. */
 export const requestOf = (tool: BoundTool, given: Json, authorization: string): ToolRequest | InvalidRequest => {
+  if (tool.choices !== undefined) {
+    const { argument, endpoints } = tool.choices
+    const { [argument]: value, ...others } = given
+    const chosen = endpoints.get(value)
+    if (chosen === undefined) return wrong(argument, `expected one of ${[...endpoints.keys()].join(", ")}`)
+    return requestOf(chosen, others, authorization)
+  }
   const input = { ...given }
   for (const name of tool.inPath) if (name !== "handle" && name !== "name") input[name] = named(input[name])
   const missing = tool.inPath.filter((name) => input[name] === undefined)

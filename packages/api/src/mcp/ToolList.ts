@@ -31,7 +31,7 @@ export const selfExplanatory: ReadonlySet<string> = new Set(
   [
     "handle identity limit cursor idempotency_key allow_duplicate id name description url subject cc bcc platform seen",
     "flagged uri value provider capabilities default_input_modes default_output_modes documentation_url icon_url status",
-    "reason version in_reply_to references direction headers html thread_id step attachments text skills label type index seconds event_id nonce offset by reply_all expires_in part input_modes output_modes authorization_url algorithm audience",
+    "reason version in_reply_to references direction headers html thread_id step attachments text skills label type index seconds event_id nonce offset by reply_all expires_in part input_modes output_modes authorization_url algorithm audience decision",
   ].flatMap((names) => names.split(" ")),
 )
 
@@ -45,11 +45,12 @@ const sized = ["svc_email_list", "svc_thread_list", "svc_event_list"]
 
 const threading = ["in_reply_to", "references", "headers"]
 /**
- * Arguments that another argument or tool of the list replaces: `cursor` and `svc_email_wait`, `part`, `reply_to_message`. They are
- * accepted all the same, and `?schemas=full` lists them.
+ * Arguments that another argument or tool of the list replaces: `query`, `cursor` and `svc_email_wait`, `part`, `reply_to_message`.
+ * They are accepted all the same, and `?schemas=full` lists them.
  */
 const replaced: Readonly<Record<string, ReadonlyArray<string>>> = {
-  svc_email_list: ["offset", "wait", "after"],
+  svc_email_list: ["offset", "wait", "after", "tag", "from", "label", "seen", "flagged"],
+  svc_email_wait: ["tag", "from"],
   svc_email_get: ["html", "headers", "text_limit"],
   svc_email_send: threading,
   svc_email_draft: threading,

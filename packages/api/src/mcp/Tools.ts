@@ -50,6 +50,10 @@ export interface BoundTool {
   readonly policy: EndpointPolicy
   /** The required scope; null if none is required. */
   readonly scope: ScopeName | null
+  /** The argument that selects this endpoint among those of its tool. */
+  readonly choice: ToolInfo["choice"]
+  /** The endpoints of a tool that has several, by the value of the argument that selects one of them. */
+  readonly choices?: { readonly argument: string; readonly endpoints: ReadonlyMap<string, BoundTool> }
 }
 
 const hints: {
@@ -120,6 +124,7 @@ const bind = (endpoint: HttpApiEndpoint.Top): ReadonlyArray<BoundTool> => {
       columns: tool.columns,
       policy: policyOf(endpoint),
       scope: scopeOf(endpoint),
+      choice: tool.choice,
       listed: {
         name: tool.name,
         title: operation["summary"],
@@ -137,8 +142,37 @@ const bind = (endpoint: HttpApiEndpoint.Top): ReadonlyArray<BoundTool> => {
   ]
 }
 
-export const tools: ReadonlyArray<BoundTool> = Object.values(Api.groups).flatMap(({ endpoints }) =>
+/** The endpoints with a `Tool` annotation. */
+export const endpoints: ReadonlyArray<BoundTool> = Object.values(Api.groups).flatMap(({ endpoints }) =>
   Object.values<HttpApiEndpoint.Top>(endpoints).flatMap(bind),
+)
+
+/** Returns the tool of these endpoints, which have the same caller, scope, path arguments and result. */
+const toolOf = (all: ReadonlyArray<BoundTool>): BoundTool => {
+  const [first] = all as readonly [BoundTool]
+  if (first.choice === undefined) return first
+  const { argument } = first.choice
+  const byValue = new Map(all.map((one) => [one.choice!.value, one]))
+  const lists = all.map(({ listed }) => listed)
+  const isRequired = (name: string) => lists.every(({ inputSchema }) => inputSchema["required"].includes(name))
+  const inputSchema = {
+    ...first.listed.inputSchema,
+    properties: {
+      ...Object.assign({}, ...lists.map(({ inputSchema }) => inputSchema["properties"])),
+      [argument]: { type: "string", enum: [...byValue.keys()], description: "What to do." },
+    },
+    required: [...first.listed.inputSchema["required"].filter(isRequired), argument],
+  }
+  const description = all.map(({ choice, listed }) => `\`${choice!.value}\`: ${listed.description}`).join(" ")
+  return {
+    ...first,
+    listed: { ...first.listed, title: lists.map(({ title }) => title).join(" / "), description, inputSchema },
+    choices: { argument, endpoints: byValue },
+  }
+}
+
+export const tools: ReadonlyArray<BoundTool> = [...Map.groupBy(endpoints, ({ listed }) => listed.name).values()].map(
+  toolOf,
 )
 
 export const byName: ReadonlyMap<string, BoundTool> = new Map(tools.map((tool) => [tool.listed.name, tool]))

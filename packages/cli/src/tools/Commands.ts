@@ -1,9 +1,9 @@
 /**
- * One command per tool, derived from the same annotations: `svc_vault_set` becomes `svc vault set <name>
+ * One command per endpoint that is a tool, derived from the same annotations: `svc_vault_set` becomes `svc vault set <name>
  * --value-stdin`. Required arguments are positional, optional ones are flags, and secrets are only read from standard
  * input.
  */
-import { type BoundTool, byName, tools } from "@svc/api/mcp/Tools"
+import { type BoundTool, byName, endpoints } from "@svc/api/mcp/Tools"
 import { requestOf } from "@svc/api/mcp/Requests"
 import { InvalidRequest } from "@svc/domain/problems/Problem"
 import { Effect, Option, Redacted } from "effect"
@@ -102,6 +102,9 @@ const nounOf = (name: string) => kebab(name.replace(/^svc_/, "").replace(/_[^_]+
 
 const verbOf = (name: string) => kebab(name.split("_").at(-1)!)
 
+/** An endpoint that an argument of its tool selects has that argument's value as its verb: `svc approval refuse`. */
+const commandNameOf = ({ listed, choice }: BoundTool) => choice?.value ?? verbOf(listed.name)
+
 /** Returns a tool's text with the names of commands in place of those of tools. */
 const forTerminal = (text: string) =>
   text.replaceAll(/`(svc_\w+)`/g, (quoted, name: string) =>
@@ -118,7 +121,7 @@ const commandOf = (tool: BoundTool) => {
   const optional = shapes.filter(([member]) => !required.has(member) && !tool.secret.has(member))
   const secret = shapes.filter(([member]) => tool.secret.has(member))
   const command = Command.make(
-    verbOf(name),
+    commandNameOf(tool),
     {
       positional: positional.map(([member, shape]) => argumentOf(member, shape)),
       optional: optional.map(([member, shape]) => flagOf(member, shape)),
@@ -156,7 +159,7 @@ const commandOf = (tool: BoundTool) => {
         const { method, target, headers, body: text } = request
         // Uploads take long, and so do calls that wait.
         const body = yield* withProgress(
-          `svc ${nounOf(name)} ${verbOf(name)}`,
+          `svc ${nounOf(name)} ${commandNameOf(tool)}`,
           send(api, new Request(api + target, { method, headers, ...(text === undefined ? {} : { body: text }) })),
         )
         yield* respond(given, body, () => pretty(body, tool.columns))
@@ -168,7 +171,7 @@ const commandOf = (tool: BoundTool) => {
 }
 
 /** Tools without a noun (`svc_whoami`) are top-level commands. */
-const ofNouns = tools.filter(({ listed }) => listed.name.split("_").length > 2)
+const ofNouns = endpoints.filter(({ listed }) => listed.name.split("_").length > 2)
 
 const whatOf: Readonly<Record<string, string>> = {
   handle: "Availability of Handles.",

@@ -169,7 +169,7 @@ export class SendingApi extends HttpApiGroup.make("sending")
       .annotate(Tool, {
         name: "svc_approval_get",
         effect: "read",
-        advice: "Pass its `content_sha256` when you approve.",
+        advice: "Pass its `content_sha256` with the decision.",
       }),
     HttpApiEndpoint.post("approve", "/api/identities/:handle/approvals/:id/approve", {
       params: one,
@@ -180,7 +180,8 @@ export class SendingApi extends HttpApiGroup.make("sending")
       .pipe(onIdentity("admin"))
       .annotate(OpenApi.Summary, "Approve and send a message")
       .annotate(Tool, {
-        name: "svc_approval_approve",
+        name: "svc_approval_decide",
+        choice: { argument: "decision", value: "approve" },
         effect: "write",
         external: true,
         advice: "Only for the account holder or a representative, after `svc_approval_get`.",
@@ -194,7 +195,8 @@ export class SendingApi extends HttpApiGroup.make("sending")
       .pipe(onIdentity("admin"))
       .annotate(OpenApi.Summary, "Reject a message, which is then not sent")
       .annotate(Tool, {
-        name: "svc_approval_refuse",
+        name: "svc_approval_decide",
+        choice: { argument: "decision", value: "refuse" },
         effect: "write",
       }),
   )

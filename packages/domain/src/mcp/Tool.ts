@@ -10,6 +10,8 @@ export type ToolEffect = "read" | "write" | "idempotent_write" | "destructive"
 export interface ToolInfo {
   readonly name: string
   readonly effect: ToolEffect
+  /** The argument that selects this endpoint among those of the same tool, and its value here. */
+  readonly choice?: { readonly argument: string; readonly value: string }
   /** Whether the tool reaches outside the service. */
   readonly external?: boolean
   /** Guidance for models in addition to the endpoint's summary. */

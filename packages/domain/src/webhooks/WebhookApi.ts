@@ -81,7 +81,8 @@ export class WebhookApi extends HttpApiGroup.make("webhooks")
       error: [NotFound, IdentityNotReady, ScopeMissing, WebhookTargetRefused, PreconditionFailed, Unavailable],
     })
       .pipe(onIdentity("any"))
-      .annotate(OpenApi.Summary, "Change a Webhook with a merge patch"),
+      .annotate(OpenApi.Summary, "Change a Webhook with a merge patch")
+      .annotate(Tool, { name: "svc_webhook_update", effect: "idempotent_write" }),
     HttpApiEndpoint.delete("remove", "/api/identities/:handle/webhooks/:id", {
       params: one,
       headers: conditional,
