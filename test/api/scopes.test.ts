@@ -111,21 +111,20 @@ describe("Key with one scope", () => {
     body.widen_url.startsWith(`${service.base}/console/keys/`) &&
     headers.get("www-authenticate") === `Bearer error="insufficient_scope", scope="${needed}"`
 
+  const isOpen = (scope: string, needed: string | undefined) => needed === undefined || opens(scope, needed)
+
   it("is accepted over MCP for the same calls, and lists no other tool", async () => {
     for (const scope of scopes) {
       const token = await keyWith(scope)
       // The compact list leaves out a tool that another one covers.
       const { body } = await mcp(token, "tools/list", {}, {}, "?schemas=full")
       const listed = body.result.tools.map(({ name }: { name: string }) => name)
-      const may = endpoints.filter(({ method, path }) => {
-        const needed = promised.get(spelled(method, path))
-        return needed === undefined || opens(scope, needed)
-      })
+      const may = endpoints.filter(({ method, path }) => isOpen(scope, promised.get(spelled(method, path))))
       expect(listed.toSorted(), scope).toEqual([...new Set(may.map((one) => one.listed.name))].toSorted())
       await Promise.all(
         endpoints.map(async ({ listed: tool, method, path, inPath, choice }, index) => {
           const needed = promised.get(spelled(method, path))
-          if (needed === undefined || opens(scope, needed) || !isTried(needed, scope, index)) return
+          if (isOpen(scope, needed) || !isTried(needed!, scope, index)) return
           const input = Object.fromEntries(inPath.map((name) => [name, name === "handle" ? ada.handle : "zzz"]))
           if (choice !== undefined) input[choice.argument] = choice.value
           const { status, body } = await mcp(token, "tools/call", { name: tool.name, arguments: input })
