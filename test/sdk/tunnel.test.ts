@@ -48,17 +48,15 @@ describe("A tunnel of the SDK", () => {
     await expect(tunnel.ended).resolves.toBeUndefined()
   })
 
-  it("passes on a body as it is read, and stops reading when the visitor leaves", async () => {
+  it.each([
+    ["passes on a body as it is read, and stops reading when the visitor leaves", Infinity],
+    ["ends a body that is idle when the visitor leaves", 20],
+  ])("%s", async (_, chunks) => {
     let isCancelled = false
-    await openTo(
-      () =>
-        new Response(
-          new ReadableStream({
-            pull: (controller) => controller.enqueue(new Uint8Array(64 * 1024)),
-            cancel: () => void (isCancelled = true),
-          }),
-        ),
-    )
+    let left = chunks
+    const pull = (controller: ReadableStreamDefaultController<Uint8Array>) =>
+      left-- > 0 ? controller.enqueue(new Uint8Array(64 * 1024)) : new Promise<void>(() => {})
+    await openTo(() => new Response(new ReadableStream({ pull, cancel: () => void (isCancelled = true) })))
     const host = hostOf("sdk-tunnel")
     const leaving = request({ host: "127.0.0.1", port: service.edgePort, headers: { host } })
     leaving.end()

@@ -16,7 +16,7 @@ interface NodeRequest extends AsyncIterable<Uint8Array> {
 interface NodeResponse {
   readonly writeHead: (status: number, headers: Record<string, string | Array<string>>) => unknown
   readonly write: (chunk: Uint8Array) => boolean
-  readonly once: (event: "drain" | "close", listener: () => void) => unknown
+  readonly on: (event: "drain" | "close", listener: () => void) => unknown
   readonly end: () => unknown
   readonly destroy: () => unknown
   readonly destroyed: boolean
@@ -101,17 +101,18 @@ const respond = async (response: Response, outgoing: NodeResponse): Promise<void
   if (cookies.length > 0) headers["set-cookie"] = cookies
   outgoing.writeHead(response.status, headers)
   const reader = response.body?.getReader()
+  let resume = () => {}
+  outgoing.on("drain", () => resume())
+  outgoing.on("close", () => {
+    resume()
+    // Tells the handler's stream that the client left, also while it has nothing to send. After the end it does nothing.
+    reader?.cancel().catch(() => {})
+  })
   while (reader !== undefined) {
     const { done, value } = await reader.read()
     if (done || outgoing.destroyed) break
-    if (outgoing.write(value)) continue
-    await new Promise<void>((resolve) => {
-      outgoing.once("drain", resolve)
-      outgoing.once("close", resolve)
-    })
+    if (!outgoing.write(value)) await new Promise<void>((resolve) => void (resume = resolve))
   }
-  // Tells the handler's stream that the client left.
-  if (outgoing.destroyed) await reader?.cancel()
   outgoing.end()
 }
 
