@@ -1,3 +1,5 @@
+import type { AddressBook } from "@svc/domain/Addresses"
+import { documentOf } from "@svc/domain/card/Card"
 import { beforeAll, describe, expect, it } from "vitest"
 import { call, makeIdentity, signUp } from "../harness/Client.ts"
 import { sharedService, type TestService } from "../harness/Service.ts"
@@ -14,6 +16,7 @@ beforeAll(async () => {
   key = made.secrets.identity_key
 })
 
+const socket = { url: "https://agent.example", protocol_binding: "x", protocol_version: "1.0" }
 const read = () => call(service.base, "GET", `/api/identities/${handle}/card`, { token: key })
 const patch = (body: unknown, headers: Record<string, string> = {}) =>
   call(service.base, "PATCH", `/api/identities/${handle}/card`, { token: key, body, headers })
@@ -89,6 +92,11 @@ describe("Card", () => {
       },
     ],
     ["/default_input_modes/0", { default_input_modes: ["plain"] }],
+    ["/default_output_modes", { default_output_modes: Array.from({ length: 51 }, () => "text/plain") }],
+    ["/interfaces", { interfaces: Array.from({ length: 21 }, () => socket) }],
+    ["/skills", { skills: Array.from({ length: 201 }, (_, at) => ({ id: `${at}`, name: "a", description: "" })) }],
+    ["/skills/0/tags", { skills: [{ id: "a", name: "a", description: "", tags: Array(51).fill("x") }] }],
+    ["/skills/0/examples", { skills: [{ id: "a", name: "a", description: "", examples: Array(51).fill("x") }] }],
     ["/nickname", { nickname: "x" }],
   ])("rejects %s in %j", async (path, body) => {
     const answer = await patch(body)
@@ -124,6 +132,68 @@ describe("Card", () => {
       headers: { "if-none-match": done.headers.get("etag")! },
     })
     expect(known.status).toBe(304)
+  })
+})
+
+describe("A2A document", () => {
+  const book = { tunnelDomain: "tunnel.example", tunnelScheme: "https", tunnelPort: undefined } as AddressBook
+  const whole = {
+    name: "Ada",
+    description: "Adds",
+    version: "2.0.0",
+    documentation_url: "https://docs.example/",
+    icon_url: "https://icon.example/",
+    provider: { organization: "Analytical", url: "https://a.example/" },
+    capabilities: { streaming: true, push_notifications: false, extended_agent_card: true },
+    default_input_modes: ["text/plain"],
+    default_output_modes: ["image/png"],
+    interfaces: [{ url: "https://ada.tunnel.example/a2a", protocol_binding: "JSONRPC", protocol_version: "1.0" }],
+    skills: [
+      {
+        id: "sum",
+        name: "Sum",
+        description: "Adds numbers",
+        tags: ["math"],
+        examples: ["1 + 1"],
+        input_modes: ["text/csv"],
+        output_modes: ["text/html"],
+      },
+    ],
+  } satisfies Parameters<typeof documentOf>[2]
+
+  it("has every member of the card under the name of A2A", () => {
+    expect(documentOf(book, "ada", whole, true)).toEqual({
+      name: "Ada",
+      description: "Adds",
+      version: "2.0.0",
+      documentationUrl: "https://docs.example/",
+      iconUrl: "https://icon.example/",
+      provider: { organization: "Analytical", url: "https://a.example/" },
+      capabilities: { streaming: true, pushNotifications: false, extendedAgentCard: true },
+      defaultInputModes: ["text/plain"],
+      defaultOutputModes: ["image/png"],
+      supportedInterfaces: [
+        { url: "https://ada.tunnel.example/a2a", protocolBinding: "JSONRPC", protocolVersion: "1.0" },
+      ],
+      securitySchemes: { tunnel: { httpAuthSecurityScheme: { scheme: "Basic" } } },
+      securityRequirements: [{ schemes: { tunnel: { list: [] } } }],
+      skills: [
+        {
+          id: "sum",
+          name: "Sum",
+          description: "Adds numbers",
+          tags: ["math"],
+          examples: ["1 + 1"],
+          inputModes: ["text/csv"],
+          outputModes: ["text/html"],
+        },
+      ],
+    })
+  })
+
+  it("asks for no password of a Tunnel that the card does not name", () => {
+    const elsewhere = { ...whole, interfaces: [{ ...whole.interfaces[0]!, url: "https://elsewhere.example" }] as const }
+    expect(documentOf(book, "ada", elsewhere, true)).not.toHaveProperty("securitySchemes")
   })
 })
 

@@ -73,6 +73,34 @@ describe("an audit sentence", () => {
     )
   })
 
+  it("names the app rather than its credential, and counts repetitions from two on", () => {
+    const actor = { kind: "grant", name: "key of ada", client: "Claude" }
+    expect(inAll({ actor, count: 2 })[0]).toBe("Claude revoked the key 'laptop' × 2")
+  })
+
+  it("of an action differs from that of every other one, unless both do the same", () => {
+    const same: ReadonlyArray<ReadonlyArray<string>> = [
+      ["sign_in.consumeMagicLink", "oauth.token"],
+      ["audit.list", "audit.read"],
+      ["api_keys.create", "api_keys.createForIdentity"],
+      ["sending.send", "submission.send"],
+      ["connectors.connect", "connectors.authorize", "connectors.callback"],
+      ["grants.revoke", "oauth.revoke"],
+    ]
+    const actions = new Map<string, ReadonlyArray<string>>()
+    for (const [action, phrase] of Object.entries(phrases)) {
+      const name = phrase.join(" ")
+      actions.set(name, [...(actions.get(name) ?? []), action])
+    }
+    expect([...actions.values()].filter(({ length }) => length > 1)).toEqual(same)
+    for (const language of languages) {
+      const sentences = [...actions.values()].map(([action]) =>
+        auditSentence(language, record({ action: action!, identity: "ada" })),
+      )
+      expect(sentences.filter((one, at) => sentences.indexOf(one) !== at)).toEqual([])
+    }
+  })
+
   it("uses the kind of an unnamed target", () => {
     expect(inAll({ action: "api_keys.create", target: null })).toEqual([
       "Grace created a key",

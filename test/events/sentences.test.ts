@@ -111,6 +111,13 @@ describe("an Event's sentence", () => {
     }
   })
 
+  it("differs from that of every other type", () => {
+    for (const language of languages) {
+      const all = eventTypes.map((type) => eventSentence(language, { type, handle: "ada", data }))
+      expect(all.filter((sentence, at) => all.indexOf(sentence) !== at)).toEqual([])
+    }
+  })
+
   it("marks every value that somebody else chose", () => {
     const own = ["count", "event_type", "expires_at", "limit", "platform"]
     const chosen = ["handle", ...members.filter((name) => !own.includes(name))]

@@ -33,6 +33,7 @@ describe("Path", () => {
   it.each([
     ["with a trailing slash", "/api/identities/"],
     ["with an empty segment", "/api//identities"],
+    ["with an empty segment for a name", "/api/identities//card"],
     ["malformed", "/api/identities/%zz"],
     ["with parameters of its own", "/api/auth/whoami;v=1"],
     ["with a fragment", "/api/auth/whoami#me"],
@@ -115,6 +116,16 @@ describe("Request body", () => {
     ])
   })
 
+  it("that says that it is not compressed is accepted", async () => {
+    const answer = await raw(
+      "POST",
+      "/api/keys",
+      { ...bearer(), "content-type": "application/json", "content-encoding": "Identity" },
+      '{"name":"k"}',
+    )
+    expect(answer.status).toBe(201)
+  })
+
   it("that is too large is rejected before it is sent", async () => {
     const socket = connect(service.httpPort, "127.0.0.1")
     const received: Array<string> = []
@@ -125,6 +136,7 @@ describe("Request body", () => {
     )
     await new Promise((resolve) => socket.once("close", resolve))
     expect(received.join("")).toMatch(/^HTTP\/1\.1 413 /)
+    expect(received.join("")).toMatch(/^connection: close\r$/im)
     expect(received.join("")).toContain('"payload_too_large"')
   })
 

@@ -54,6 +54,10 @@ describe("svc_email_get", () => {
     expect(get({}, small)).toEqual({ ...small, truncated: false })
   })
 
+  it("returns null for a message without text", () => {
+    expect(get({}, { ...small, text: null, text_reply: null })).toMatchObject({ text: null, text_reply: null })
+  })
+
   it("omits HTML and headers on request", () => {
     expect(Object.keys(get({ html: false, headers: false }, small))).toEqual([
       "id",
@@ -199,6 +203,14 @@ describe("svc_thread_get", () => {
       { member: "messages/3/text_reply", bytes: 30_000 - 8042 },
     ])
     expect(shares(Array(50).fill(4000)).messages.every(({ text_reply }: any) => text_reply.length === 327)).toBe(true)
+  })
+
+  it("lists at most 25 recipients of each message", () => {
+    const to = Array.from({ length: 27 }, (_, at) => ({ name: null, address: `a${at}@example.org` }))
+    const body = { thread: {}, messages: [{ id: "msg_0", text_reply: "x", to }], next_cursor: null }
+    const given: any = bounded("svc_thread_get", {}, body)
+    expect(given.messages[0].to).toEqual(to.slice(0, 25))
+    expect(given.left_out).toMatchObject([{ member: "to" }])
   })
 
   it("returns a conversation whole if it fits", () => {

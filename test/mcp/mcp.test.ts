@@ -7,7 +7,7 @@ import { Client } from "@modelcontextprotocol/sdk/client/index.js"
 import { StreamableHTTPClientTransport } from "@modelcontextprotocol/sdk/client/streamableHttp.js"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { call, makeIdentity, newHandle, signUp } from "../harness/Client.ts"
-import { sharedService, type TestService } from "../harness/Service.ts"
+import { eventually, sharedService, type TestService } from "../harness/Service.ts"
 
 let service: TestService
 let session: string
@@ -306,6 +306,26 @@ describe("Protocol", () => {
     expect([answer.status, answer.body.error.code]).toEqual([status, code])
   })
 
+  it("keeps a key to its networks, and records the use of a key that was revoked", async () => {
+    const made = async (rights: object) =>
+      (await call(service.base, "POST", "/api/keys", { token: session, body: { name: "k", ...rights } })).body
+    const elsewhere = await made({ networks: ["192.0.2.0/24"] })
+    const list = await rpc("tools/list", {}, elsewhere.key)
+    expect([list.status, list.body.code]).toEqual([403, "network_refused"])
+    const { key, api_key } = await made({})
+    await call(service.base, "DELETE", `/api/keys/${api_key.id}`, { token: session })
+    expect((await rpc("tools/list", {}, key)).status).toBe(401)
+    const { records } = await eventually(
+      async () =>
+        (await call(service.base, "GET", "/api/audit?action=mcp.exchange&outcome=refused", { token: session })).body,
+      ({ records }) => records.length === 2,
+    )
+    expect(records.map(({ code, actor }: any) => [code, actor.id])).toEqual([
+      ["unauthenticated", api_key.id],
+      ["network_refused", elsewhere.api_key.id],
+    ])
+  })
+
   it("accepts only authenticated JSON posts from allowed origins", async () => {
     const get = await call(service.base, "GET", "/api/mcp", { token: session })
     expect([get.status, get.headers.get("allow")]).toEqual([405, "POST, OPTIONS"])
@@ -314,6 +334,17 @@ describe("Protocol", () => {
       401,
       expect.stringMatching(/^Bearer resource_metadata="[^"]+", scope="[^"]+"$/),
     ])
+    const unknown = `svc_admin_${"x".repeat(49)}`
+    for (const [method, params] of [
+      ["ping", {}],
+      ["tools/call", { name: "svc_whoami", arguments: {} }],
+    ] as const) {
+      const refused = await rpc(method, params, unknown)
+      expect([refused.status, refused.headers.get("www-authenticate")], method).toEqual([
+        401,
+        expect.stringContaining('error="invalid_token"'),
+      ])
+    }
     expect((await post("{}", { "content-type": "text/plain" })).status).toBe(415)
     for (const origin of ["https://evil.example", "null", "http://localhost.evil.example"]) {
       const foreign = await post({ jsonrpc: "2.0", id: 1, method: "ping" }, { origin })

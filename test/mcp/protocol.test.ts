@@ -132,6 +132,15 @@ describe("A message that is not valid", () => {
       /`uri`/,
     ],
     [
+      "another prompt in the header",
+      ofModern("prompts/get", { name: "a" }),
+      headers("prompts/get", { "mcp-name": "b" }),
+      400,
+      7,
+      -32020,
+      /`name`/,
+    ],
+    [
       "an unknown method of the newest version",
       ofModern("ping"),
       headers("ping"),
@@ -246,6 +255,10 @@ describe("A message", () => {
   it("lists resources page by page, and subscribes to each once", () => {
     expect(read(request("resources/list"))).toMatchObject({ _tag: "Resources", input: { limit: 50 } })
     expect(read(request("resources/list", { cursor: "c" }))).toMatchObject({ input: { limit: 50, cursor: "c" } })
+    const fifty = { notifications: { resourceSubscriptions: Array.from({ length: 50 }, String) } }
+    expect(read(ofModern("subscriptions/listen", fifty), headers("subscriptions/listen"))).toMatchObject({
+      _tag: "Listen",
+    })
     const subscription = { notifications: { resourceSubscriptions: ["a", "b", "a"] } }
     const listen: Json = read(ofModern("subscriptions/listen", subscription), headers("subscriptions/listen"))
     expect(listen).toMatchObject({ _tag: "Listen", uris: ["a", "b"] })
@@ -268,8 +281,14 @@ describe("A message", () => {
     const lifetime = (method: string) => (read(ofModern(method), headers(method)) as Json).body.result
     for (const method of ["prompts/list", "resources/templates/list"])
       expect(lifetime(method)).toMatchObject({ ttlMs: 3_600_000, cacheScope: "private", resultType: "complete" })
-    const list: Json = read(ofModern("resources/list"), headers("resources/list"))
-    expect(list.answer({ resources: [] }).body.result).toMatchObject({ ttlMs: 60_000, cacheScope: "private" })
+    for (const [method, ttlMs] of [
+      ["resources/list", 60_000],
+      ["tools/list", 60_000],
+      ["server/discover", 3_600_000],
+    ] as const) {
+      const served: Json = read(ofModern(method), headers(method))
+      expect(served.answer([]).body.result, method).toMatchObject({ ttlMs, cacheScope: "private" })
+    }
   })
 
   it("that reads a resource calls its tool, and returns the content or the problem", () => {
@@ -306,6 +325,7 @@ describe("The instructions for a model", () => {
     expect(of(undefined, identities(1))).toContain('You act as @A0: omit `handle`, or pass "A0".')
     expect(of(undefined, identities(2))).toContain("You act as @A0, @A1: pass one of them")
     expect(of(undefined, identities(20))).toContain("@A19: pass one of them")
+    expect(of(undefined, identities(21))).toContain("@A19 and 1 more (`svc_identity_list`)")
     expect(of(undefined, identities(23))).toContain("@A19 and 3 more (`svc_identity_list`)")
     expect(of("mail:read card:read", null)).toMatch(
       /You may read only: (?:mail:read, card:read|card:read, mail:read)\./,
