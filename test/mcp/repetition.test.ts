@@ -146,7 +146,7 @@ describe("Repeated tool call", () => {
     for (const { name, annotations, inputSchema } of tools) {
       const { idempotency_key, allow_duplicate } = inputSchema.properties ?? {}
       expect(idempotency_key !== undefined, name).toBe(!annotations.readOnlyHint)
-      expect(allow_duplicate !== undefined, name).toBe(!annotations.readOnlyHint && !annotations.idempotentHint)
+      expect(allow_duplicate !== undefined, name).toBe(!annotations.readOnlyHint)
     }
   })
 })

@@ -4,7 +4,7 @@ import type { Mutants } from "./Mutant.ts"
 export const sdks: Mutants = {
   "tunnel-body-read-on": {
     file: "sdk/src/Tunnel.ts",
-    from: "if (outgoing.destroyed) await reader?.cancel()",
+    from: "reader?.cancel().catch(() => {})",
     to: "",
     bug: "a handler behind a tunnel produces a body that nobody reads any more",
     tests: ["sdk/tunnel"],
