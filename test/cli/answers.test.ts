@@ -114,6 +114,24 @@ describe("a table", () => {
         [id, "a@x.example +2", "2".padEnd(11), "yes ", "2026-11-20 12:00:00Z", "-   ", "-"].join("  "),
     )
   })
+
+  it("shows series as one table, with a line for each time and a column for each series that has values", () => {
+    const on = (day: number, value: number) => ({ at: `2026-11-${day}T00:00:00.000Z`, value })
+    const series = [
+      { metric: "mail_sent", identity: "ada", points: [on(20, 3), on(21, 4)] },
+      { metric: "mail_received", identity: "ada", points: [] },
+      { metric: "deliveries_failed", identity: "ada", webhook_id: "wh_1", points: [on(19, 7)] },
+      { metric: "activity", identity: "ada", points: [on(20, 8)] },
+    ]
+    expect(pretty({ step: "day", series }).split("\n")).toEqual([
+      "step: day",
+      "AT                    MAIL_SENT  DELIVERIES_FAILED WH_1  ACTIVITY ADA",
+      "2026-11-19 00:00:00Z  -          7                       -",
+      "2026-11-20 00:00:00Z  3          -                       8",
+      "2026-11-21 00:00:00Z  4          -                       -",
+    ])
+    expect(pretty({ step: "day", series: [series[1]] })).toBe("step: day\nThere was no activity.")
+  })
 })
 
 describe("--json", () => {

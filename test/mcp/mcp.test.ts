@@ -49,14 +49,13 @@ afterAll(async () => {
 })
 
 const allTools = `
-  svc_handle_check svc_identity_list svc_identity_get svc_identity_create svc_identity_delete
-  svc_identity_retry svc_card_get svc_card_update svc_token_create svc_sign_in_create svc_email_draft svc_email_send svc_email_list
-  svc_email_get svc_email_wait svc_email_update svc_attachment_get svc_draft_list svc_draft_get
-  svc_draft_update svc_draft_delete svc_draft_send svc_approval_list svc_approval_get svc_approval_decide
-  svc_webhook_create svc_webhook_update svc_webhook_delete svc_webhook_test svc_tunnel_get
-  svc_identity_events svc_thread_list svc_thread_get svc_whoami svc_allowed_recipient_list
-  svc_ai_disclosure_get svc_mail_status svc_event_list svc_event_get svc_webhook_list
-  svc_webhook_deliveries svc_vault_list svc_vault_get svc_vault_set svc_vault_delete
+  svc_handle_check svc_identity_list svc_identity_get svc_identity_create svc_identity_delete svc_identity_retry
+  svc_card_get svc_card_update svc_token_create svc_sign_in_create svc_email_draft svc_email_send svc_email_list
+  svc_email_get svc_email_wait svc_email_update svc_attachment_get svc_draft_list svc_draft_get svc_draft_update
+  svc_draft_delete svc_draft_send svc_approval_list svc_approval_get svc_approval_decide svc_webhook_create
+  svc_webhook_update svc_webhook_delete svc_webhook_test svc_tunnel_get svc_identity_events svc_thread_list
+  svc_thread_get svc_whoami svc_allowed_recipient_list svc_ai_disclosure_get svc_mail_status svc_event_list
+  svc_event_get svc_webhook_list svc_webhook_deliveries svc_vault_list svc_vault_get svc_vault_set svc_vault_delete
   svc_connector_list svc_connector_post svc_connector_posts svc_connector_dm svc_connector_thread
   svc_connector_notifications svc_limit_list svc_usage_get`
   .trim()

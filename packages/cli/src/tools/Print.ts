@@ -1,5 +1,5 @@
 /**
- * Formats responses for people: a list as a table, anything else as names and values. A column is a path into the entry
+ * Formats responses for people: a list as a table, series as one table of their values, anything else as names and values. A column is a path into the entry
  * (`post.author`), or `what`, the sentence of an Event.
  */
 import { eventSentence } from "@svc/domain/events/EventSentences"
@@ -111,10 +111,30 @@ const pairs = (value: Members, indent = "", columns?: ReadonlyArray<string>): Re
       : [`${indent}${name}: ${text}`]
   })
 
+/** Formats series as one table: a line per time, and a column per series that has points. */
+const seriesTable = (series: ReadonlyArray<Members>): string => {
+  const rows = new Map<string, Record<string, unknown>>()
+  const columns = ["at"]
+  for (const { metric, identity, webhook_id, points } of series) {
+    const column = [metric, metric === "activity" ? identity : webhook_id].filter(Boolean).join(" ")
+    for (const { at, value } of points as ReadonlyArray<{ readonly at: string; readonly value: number }>)
+      rows.set(at, { ...(rows.get(at) ?? { at }), [column]: value })
+    if ((points as ReadonlyArray<unknown>).length > 0) columns.push(column)
+  }
+  return rows.size === 0
+    ? "There was no activity."
+    : table(
+        [...rows].toSorted(([one], [other]) => (one < other ? -1 : 1)).map(([, row]) => row),
+        columns,
+      )
+}
+
 export const pretty = (body: unknown, columns?: ReadonlyArray<string>): string => {
   if (!isObject(body)) return word(body)
   const members = Object.entries(body)
   if (members.length === 0) return "Done."
+  const { series, ...span } = body
+  if (Array.isArray(series)) return [...pairs(span), seriesTable(series)].join("\n")
   const [list, ...lists] = members.filter(([, value]) => Array.isArray(value))
   const rest = members.filter(([, value]) => !Array.isArray(value) && value !== null)
   const isList = lists.length === 0 && rest.every(([name]) => /^(?:next_)?cursor$|^after$/.test(name))
