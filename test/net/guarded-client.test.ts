@@ -5,7 +5,17 @@ import { type GuardOptions, type Resolve } from "@svc/cluster/net/GuardedClient"
 import { selfSigned } from "@svc/cluster/net/SelfSigned"
 import { Effect, Result } from "effect"
 import { afterEach, describe, expect, it } from "vitest"
-import { closeServers, answering, failure, http, listening, post, withClient } from "./GuardedServers.ts"
+import {
+  closeServers,
+  answering,
+  failure,
+  http,
+  listening,
+  nobody,
+  post,
+  silentNames,
+  withClient,
+} from "./GuardedServers.ts"
 
 afterEach(closeServers)
 
@@ -77,6 +87,39 @@ describe("the guarded client", () => {
       response.on("close", () => clearInterval(drip))
     })
     expect(await post(`http://127.0.0.1:${dripping}/`)).toMatchObject(failure("timeout"))
+  })
+
+  it("ends a request at its deadline, and does not begin it later", async () => {
+    let onClosed = () => {}
+    const closed = new Promise<void>((resolve) => (onClosed = resolve))
+    const port = await http((_, response) => {
+      response.writeHead(200)
+      const drip = setInterval(() => response.write("."), 10)
+      response.on("close", () => (clearInterval(drip), onClosed()))
+    })
+    const message = { headers: {}, body: "x" }
+    const options = { timeoutMillis: 50 }
+    await withClient(options, (client) =>
+      Effect.andThen(
+        Effect.exit(client.post(`http://127.0.0.1:${port}/`, message)),
+        Effect.promise(() => closed),
+      ),
+    )
+    // The name is resolved after the deadline.
+    const lookups: Array<Parameters<Resolve>[1]> = []
+    const resolve: Resolve = (_, done) => void lookups.push(done)
+    const turns = async () => {
+      for (let n = 0; n < 3; n++) await new Promise((turned) => setImmediate(turned))
+    }
+    const late = Effect.promise(async () => {
+      await turns()
+      lookups[0]!(null, [{ address: "93.184.216.34", family: 4 }])
+      await turns()
+    })
+    await withClient({ ...options, allowPrivate: false, resolve }, (client) =>
+      Effect.andThen(Effect.exit(client.post("https://hooks.example/", message)), late),
+    )
+    expect(lookups).toHaveLength(1)
   })
 
   it("reads a bounded part of an endless body and returns the status", async () => {
@@ -182,5 +225,10 @@ describe("the guarded client", () => {
     expect(await judge("https://hooks.example/", { resolve: answering("10.0.0.1") })).toMatchObject({
       failure: { message: expect.stringContaining("public addresses") },
     })
+    for (const resolve of [nobody, silentNames]) {
+      expect(await judge("https://hooks.example/", { resolve, timeoutMillis: 50 })).toMatchObject({
+        failure: { message: expect.stringContaining("does not resolve.") },
+      })
+    }
   })
 })

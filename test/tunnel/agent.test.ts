@@ -85,11 +85,16 @@ describe("an agent", () => {
       socket.end("HTTP/1.1 400 Bad Request\r\nConnection: close\r\nContent-Length: 0\r\n\r\n")
       return true
     })
-    const tunnel = connectTunnel({ key: "svc_id_x", edge: url, port: 1, links: 1 })
-    const first = async () => dialled.slice(0, 3)
-    expect(await eventually(first, ({ length }) => length === 3)).toEqual(["own", "websocket", "own"])
-    expect((await tunnel.ready).url).toBe("b")
-    await tunnel.close()
+    for (const [carrier, expected] of [
+      ["auto", ["own", "websocket", "own"]],
+      ["websocket", ["websocket", "websocket", "websocket"]],
+    ] as const) {
+      dialled.length = 0
+      const tunnel = connectTunnel({ key: "svc_id_x", edge: url, port: 1, links: 1, carrier })
+      const first = async () => dialled.slice(0, 3)
+      expect(await eventually(first, ({ length }) => length === 3)).toEqual(expected)
+      await tunnel.close()
+    }
     stop()
   })
 
@@ -126,11 +131,15 @@ describe("an agent", () => {
     const closes: Array<string> = []
     const { url, link, stop } = await edge(undefined, { close: (reason) => void closes.push(reason) })
     const requests = new Map<string, ServerResponse>()
+    let port = 0
     const tunnel = connectTunnel({
       key: "svc_id_x",
       edge: url,
       links: 1,
-      handler: (request, response) => void requests.set(request.url!, response),
+      handler: (request, response) => {
+        port = request.socket.localPort!
+        requests.set(request.url!, response)
+      },
     })
     const first = await link(0)
     await tunnel.ready
@@ -160,6 +169,8 @@ describe("an agent", () => {
     expect([tunnel.activeCount(), closes.length]).toEqual([0, 1])
     await tunnel.close()
     expect(await tunnel.ended).toBeUndefined()
+    // The loopback server of the handler is closed too.
+    await expect(fetch(`http://127.0.0.1:${port}`)).rejects.toThrow()
     stop()
   })
 
@@ -193,6 +204,7 @@ describe("an agent", () => {
 
   it("names itself to the edge, and holds between one and four links", async () => {
     const heads: Array<IncomingMessage["headers"]> = []
+    const connected: Array<string> = []
     const { url, link, stop } = await edge((request) => (heads.push(request.headers), false))
     const many = connectTunnel({
       key: "svc_id_x",
@@ -202,6 +214,7 @@ describe("an agent", () => {
       handle: "ada",
       client: "mine/1",
       links: 9,
+      onConnected: (address) => void connected.push(address.url),
     })
     await link(3)
     await many.close()
@@ -213,6 +226,7 @@ describe("an agent", () => {
       "svc-tunnel-client": "mine/1",
       "svc-tunnel-local": "app.internal:3000",
     })
+    expect(connected).toEqual(["b"])
     const one = connectTunnel({ key: "svc_id_x", edge: () => url, handler: () => {}, links: 0 })
     await link(4)
     await one.ready

@@ -1,8 +1,6 @@
 /** The local end of a Tunnel: what the agent does with each stream, and when it counts as idle. */
 import { createServer, type Socket } from "node:net"
 import type { AddressInfo } from "node:net"
-import { createServer as createHttpServer } from "node:http"
-import { dial, NotUnderstood, TunnelRefused } from "@svc/tunnel-edge/agent/Dial"
 import { type Local, makeLocalEnd } from "@svc/tunnel-edge/agent/LocalEnd"
 import { kind, reset } from "@svc/tunnel-edge/protocol/Manifest"
 import type { MuxStream } from "@svc/tunnel-edge/protocol/Mux"
@@ -16,9 +14,10 @@ afterEach(() => ended.splice(0).forEach((end) => end()))
 /** A stream that records what is done to it. */
 const recorded = () => {
   const did: Array<string> = []
+  const written: Array<Buffer> = []
   const own = {
     isOpen: true,
-    write: (bytes: Buffer) => (did.push(`write ${bytes}`), true),
+    write: (bytes: Buffer) => (did.push(`write ${bytes}`), written.push(bytes), true),
     end: () => void did.push("end"),
     reset: (code: number, text = "") => {
       own.isOpen = false
@@ -29,6 +28,7 @@ const recorded = () => {
   const stream = own as unknown as MuxStream
   return {
     did,
+    written,
     stream,
     has: (what: string) =>
       eventually(
@@ -116,16 +116,41 @@ describe("a stream of a Tunnel", () => {
     left.stream.reset(reset.cancel)
     await forwarded
     expect([end.activeCount(), sockets.length]).toEqual([0, 0])
+    // This client leaves while the local connection is opened.
+    const early = recorded()
+    await end.forward(early.stream, kind.tcp, {})
+    early.stream.onReset(reset.cancel)
+    await eventually(
+      async () => end.activeCount(),
+      (n) => n === 0,
+    )
     const { stream, has } = recorded()
     await end.forward(stream, kind.tcp, {})
     stream.onData(Buffer.from("x"))
     await has("write ok")
-    const closed = new Promise((resolve) => sockets[0]!.once("close", resolve))
+    const closed = new Promise((resolve) => sockets.at(-1)!.once("close", resolve))
     stream.onReset(reset.cancel)
     await closed
     await eventually(
       async () => end.activeCount(),
       (n) => n === 0,
+    )
+  })
+
+  it("continues towards a local program that has ended its side, and keeps the bytes that wait to be sent", async () => {
+    const { port, got, sockets } = await program()
+    const { stream, has, written } = recorded()
+    await local({ port }).forward(stream, kind.tcp, {})
+    stream.onData(Buffer.from("x"))
+    await has("write ok")
+    sockets[0]!.end("bye")
+    await has("write bye")
+    expect(written.map(String)).toEqual(["ok", "bye"])
+    await has("end")
+    stream.onData(Buffer.from("late"))
+    await eventually(
+      async () => got,
+      (all) => all.includes("late"),
     )
   })
 
@@ -199,13 +224,14 @@ describe("an agent that leaves", () => {
     ended.push(() => (waiting.forEach((socket) => socket.destroy()), silent.close()))
     const end = local({ port: (silent.address() as AddressInfo).port })
     const [idle, awaited] = [recorded(), recorded()]
-    await end.forward(idle.stream, kind.http, {})
+    // A raw connection has no responses to wait for.
+    await end.forward(idle.stream, kind.tcp, {})
     await end.forward(awaited.stream, kind.http, {})
     await eventually(
       async () => waiting.length,
       (n) => n === 2,
     )
-    awaited.stream.onData(Buffer.from(get))
+    for (const { stream } of [idle, awaited]) stream.onData(Buffer.from(get))
     let isSettled = false
     const settled = end.settle(60_000).then(() => (isSettled = true))
     await idle.has("end")
@@ -239,45 +265,4 @@ describe("an agent that leaves", () => {
     await end.settle(100)
     expect([did, end.activeCount()]).toEqual([[], 1])
   })
-})
-
-describe("a dial that is refused", () => {
-  it.each(["idt/1", "websocket"])(
-    "tells the refusal of an edge from the response of another program (%s)",
-    async (carrier) => {
-      let respond: [number, string] = [401, ""]
-      const server = createHttpServer((_, response) => response.writeHead(respond[0]).end(respond[1]))
-      server.on("upgrade", (_, socket: Socket) => {
-        socket.on("error", () => {})
-        socket.end(
-          `HTTP/1.1 ${respond[0]} X\r\nConnection: close\r\nContent-Length: ${Buffer.byteLength(respond[1])}\r\n\r\n${respond[1]}`,
-        )
-      })
-      await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve))
-      ended.push(() => server.close())
-      const target = {
-        edge: `http://edge.localhost:${(server.address() as AddressInfo).port}`,
-        headers: {},
-        ca: undefined,
-        webSocket: carrier === "websocket",
-        offset: 3,
-      }
-      const refusal = async (status: number, body: string) => {
-        respond = [status, body]
-        return await dial(target).then(
-          () => undefined,
-          (error: unknown) => error,
-        )
-      }
-      const refused = await refusal(403, JSON.stringify({ code: "scope_missing", detail: "no" }))
-      expect(refused).toBeInstanceOf(TunnelRefused)
-      expect(refused).toMatchObject({ status: 403, code: "scope_missing", message: "no" })
-      for (const body of ["<html>", "{}", '{"code":7}', "", `{"code":"x","detail":"${"y".repeat(64 * 1024)}`])
-        expect([await refusal(502, body), body.slice(0, 9)]).toEqual([
-          new NotUnderstood("the edge answered 502"),
-          body.slice(0, 9),
-        ])
-      server.close()
-    },
-  )
 })

@@ -56,6 +56,22 @@ describe("a mux", () => {
     frames.slice(1).forEach(([, , payload], n) => expect(payload.equals(pieces[n]!)).toBe(true))
   })
 
+  it("knows since when its carrier is blocked, its shortest round trip, and which streams its peer has reset", async () => {
+    const { mux, sent } = recorded(false)
+    open(mux)
+    await sent()
+    const since = mux.blockedSince
+    mux.ping()
+    await sent()
+    expect(mux.blockedSince).toBe(since)
+    for (const millis of [20, 500]) {
+      const then = Buffer.from(new Float64Array([performance.now() - millis]).buffer).swap64()
+      mux.receive(bytesOf(frame.pong, 0, then))
+    }
+    mux.receive(bytesOf(frame.reset, 1, Buffer.from([0, 0])))
+    expect([mux.roundTrip < 500, mux.streams.size]).toEqual([true, 0])
+  })
+
   it("assembles a control frame that arrives in any number of pieces", () => {
     const payload = Buffer.from("abcdefg")
     for (const size of [1, 3, 8, 9, 14, 15]) {

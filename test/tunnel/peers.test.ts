@@ -1,8 +1,7 @@
 /** Links between edges: who may open one, and which streams count as in flight. */
-import { type AddressInfo, connect, createServer, type Socket } from "node:net"
-import { createServer as createSecureServer } from "node:tls"
+import { type AddressInfo, connect, createServer, type Server, Socket } from "node:net"
+import { createServer as createSecureServer, type TlsOptions } from "node:tls"
 import { selfSigned } from "@svc/cluster/net/SelfSigned"
-import type { Certificate } from "@svc/tunnel-edge/edge/listening/Listener"
 import { kind, reset } from "@svc/tunnel-edge/protocol/Manifest"
 import type { MuxStream } from "@svc/tunnel-edge/protocol/Mux"
 import { Timing } from "@svc/tunnel-edge/edge/Timing"
@@ -14,6 +13,7 @@ import { eventually } from "../harness/Eventually.ts"
 const ended: Array<() => void> = []
 afterEach(() => {
   vi.useRealTimers()
+  vi.restoreAllMocks()
   for (const end of ended.splice(0)) end()
 })
 
@@ -40,7 +40,7 @@ const peers = (own: Partial<Parameters<typeof Peers.make>[0]> = {}) => {
 }
 
 /** Starts a port that hands connections to the peers, like an edge's listener. */
-const listening = async (accepting: Peers.Peers, certificate?: Certificate) => {
+const listening = async (accepting: Peers.Peers, certificate?: TlsOptions) => {
   const take = (socket: Socket) =>
     socket.once("data", (bytes: Buffer) => {
       const stamp = /svc-tunnel-peer: (.*)\r\n/.exec(bytes.toString())?.[1]
@@ -52,6 +52,12 @@ const listening = async (accepting: Peers.Peers, certificate?: Certificate) => {
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve))
   ended.push(() => server.close())
   return (server.address() as AddressInfo).port
+}
+
+const addressOf = async (server: Server) => {
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve))
+  ended.push(() => server.close())
+  return `127.0.0.1:${(server.address() as AddressInfo).port}`
 }
 
 /** Returns an edge's response to a connection with this stamp; empty if the edge closes the connection. */
@@ -118,7 +124,10 @@ describe("an edge", () => {
       (link) => link !== first,
     )
     expect(third).toBeDefined()
-    third!.close("the test is over")
+    third!.close("lost")
+    const fourth = await dialling.to(`127.0.0.1:${port}`)
+    expect(fourth).not.toBe(third)
+    fourth!.close("the test is over")
     first!.close("the test is over")
   })
 })
@@ -261,10 +270,13 @@ describe("another edge", () => {
       selfSigned(["*.tunnel.localhost"], new Date()),
       selfSigned(["*.tunnel.localhost"], new Date()),
     ]
-    const address = `127.0.0.1:${await listening(peers(), own)}`
+    const names: Array<unknown> = []
+    const SNICallback = (name: string, done: (error: null) => void) => (names.push(name), done(null))
+    const address = `127.0.0.1:${await listening(peers(), { ...own, SNICallback })}`
     expect(await peers({ ca: () => foreign.cert }).to(address)).toBeUndefined()
     const link = await peers({ ca: () => own.cert }).to(address)
     await link!.taken()
+    expect(names).toEqual(["connect.tunnel.localhost", "connect.tunnel.localhost"])
     link!.close("the test is over")
   })
 
@@ -276,8 +288,28 @@ describe("another edge", () => {
         setImmediate(() => socket.write("\r\nbody"))
       })
     })
-    await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve))
-    ended.push(() => server.close())
-    expect(await peers().to(`127.0.0.1:${(server.address() as AddressInfo).port}`)).toBeUndefined()
+    expect(await peers().to(await addressOf(server))).toBeUndefined()
+  })
+
+  it("may close its link together with its response", async () => {
+    const answers = createServer((socket) => {
+      socket.on("error", () => {})
+      // A frame of an unknown type is a protocol error.
+      socket.once("data", () => socket.write(Buffer.concat([Buffer.from(Peers.switching), Buffer.alloc(8, 0x7f)])))
+    })
+    const dialling = peers()
+    const address = await addressOf(answers)
+    const first = await dialling.to(address)
+    await first!.taken()
+    expect(await dialling.to(address)).not.toBe(first)
+  })
+
+  it("that accepts the connection and stays silent is unreachable", async () => {
+    const silent = createServer((socket) => void socket.on("error", () => {}))
+    const { setTimeout } = Socket.prototype
+    vi.spyOn(Socket.prototype, "setTimeout").mockImplementation(function (this: Socket, millis, done) {
+      return setTimeout.call(this, millis / 100, done)
+    })
+    expect(await peers().to(await addressOf(silent))).toBeUndefined()
   })
 })

@@ -92,6 +92,17 @@ describe("a failed route", () => {
   })
 })
 
+describe("a connection that ends while the signature of a further request is verified", () => {
+  it.each([undefined, Buffer.from("refused")])("stays closed (%s)", async (found) => {
+    const { connection, client, did, streams, deadline } = forwarding({ callerOf: async () => found })
+    client(get("/2", "Signature-Input: x\r\n"))
+    connection.closed()
+    const before = [...did, ...streams]
+    await new Promise<void>((resolve) => setImmediate(resolve))
+    expect([connection.state, [...did, ...streams], deadline()]).toEqual(["closed", before, undefined])
+  })
+})
+
 describe("deadlines", () => {
   it("limit the head, the first response byte and later silence", () => {
     const one = make()

@@ -16,13 +16,15 @@ afterEach(() => void vi.useRealTimers())
 
 describe("a request for a Tunnel", () => {
   it("is answered by the edge if no Identity has the name, or if the look-up fails", async () => {
-    const { got, did, state } = await tunnel()
+    const { got, did, state, route } = await tunnel()
     expect(await got(headOf("/", {}, "GET", "other.example"))).toEqual([404, "tunnel_not_found"])
     expect(did()).toEqual([])
     expect(await got(headOf("/", {}, "GET", "bob.tunnel.example"))).toEqual([404, "tunnel_not_found"])
     expect(did()).toEqual(["look bob"])
     expect(await got(headOf("/", {}, "GET", "A-da.tunnel.example"))).toEqual(["forwarded", undefined])
     expect(did()).toEqual(["look ada", "budget of org", "find ada"])
+    const found = await route()
+    expect(found._tag === "Stream" && found.openMeter(() => {})).toEqual({ org: "org", identity: "identity" })
     state.fails = true
     expect(await got()).toEqual([503, "unavailable", 5])
   })

@@ -87,12 +87,8 @@ export const connectTunnel = (options: TunnelOptions): Tunnel => {
   let settleReady: { resolve: (address: PublicAddress) => void; reject: (error: Error) => void }
   const ready = new Promise<PublicAddress>((resolve, reject) => (settleReady = { resolve, reject }))
   ready.catch(() => {})
-  const inFlight = () => [...held].reduce((sum, { mux }) => sum + mux.streams.size, 0)
-  const statusOf = () => ({ local: local.isUp() ? "up" : "down", in_flight: inFlight(), version })
-  const tellStatus = () => held.forEach((link) => link.status(statusOf()))
-  const local = makeLocalEnd(options, tellStatus)
-  const teller = setInterval(tellStatus, timing.pingMillis)
-  teller.unref()
+  const tellStatus = (link: Link) => link.status({ local: local.isUp() ? "up" : "down" })
+  const local = makeLocalEnd(options, () => held.forEach(tellStatus))
 
   /** Opens one link. Resolves after the edge has sent HELLO. */
   const attach = async (conn: number, attempt: number, onGoaway: LinkEvents["goaway"]) => {
@@ -122,8 +118,9 @@ export const connectTunnel = (options: TunnelOptions): Tunnel => {
         },
         hello: (hello) => {
           link.hello({ version })
-          link.status(statusOf())
-          const first = held.size === 0
+          tellStatus(link)
+          // A link that is accepted while the tunnel closes is closed too.
+          const first = held.size === 0 && !over
           held.add(link)
           const address = hello["public"] as PublicAddress
           settleReady.resolve(address)
@@ -239,7 +236,6 @@ export const connectTunnel = (options: TunnelOptions): Tunnel => {
     () => {},
   )
   const ended = Promise.all([keep(0), others]).then(() => {
-    clearInterval(teller)
     local.stop()
     return refusedFor
   })

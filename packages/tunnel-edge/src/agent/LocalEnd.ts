@@ -153,8 +153,12 @@ export const makeLocalEnd = (options: Local, onChange: () => void) => {
     if (!stream.isOpen) return
     const socket = open(to)
     opening++
-    const opened = () => void opening--
-    socket.once("connect", opened).once("error", opened)
+    // A client that leaves destroys the socket, which then emits neither `connect` nor `error`.
+    const opened = () => {
+      opening--
+      socket.off("connect", opened).off("close", opened)
+    }
+    socket.on("connect", opened).on("close", opened)
     socket.setNoDelay(true)
     const refused = (error: NodeJS.ErrnoException) => {
       note(false, error.code ?? error.message)
@@ -164,7 +168,7 @@ export const makeLocalEnd = (options: Local, onChange: () => void) => {
     stream.onReset = () => socket.destroy()
     socket.once("connect", () => {
       note(true)
-      socket.off("error", refused).off("error", opened)
+      socket.off("error", refused)
       join(stream, socket, streamKind as keyof typeof kinds, String(meta["peer"] ?? "unknown"))
       const incoming = stream.onData
       for (const bytes of early.splice(0)) incoming(bytes)
@@ -191,7 +195,6 @@ export const makeLocalEnd = (options: Local, onChange: () => void) => {
     settle: async (millis: number): Promise<void> => {
       const begun = performance.now()
       const deadline = begun + millis
-      for (const one of passing) one.movedAt = begun
       const isOver = () => passing.size + opening === 0 && performance.now() - begun >= noticeMillis
       while (!isOver() && performance.now() < deadline) {
         await new Promise((resolve) => setTimeout(resolve, stepMillis))

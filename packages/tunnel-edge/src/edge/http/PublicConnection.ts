@@ -224,7 +224,6 @@ export class PublicConnection {
     switch (this.state) {
       case "linking":
         this.state = "closed"
-        this.io.deadline(undefined)
         return this.io.handOver(this.first!, this.splitter.rest())
       case "answering":
       case "upgraded":
