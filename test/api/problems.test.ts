@@ -317,6 +317,8 @@ describe("Refusal of parameters", () => {
         { path: "/dry~0run", message: none },
       ],
     ])
+    const anonymous = await call(service.base, "POST", "/api/auth/device?name=x", { body: {} })
+    expect([anonymous.status, anonymous.body.errors]).toEqual([400, [{ path: "/name", message: none }]])
     expect((await errorsOf("GET", "/api/keys?page=2"))[2]).toEqual([
       { path: "/page", message: "unknown member; the query takes `limit` and `cursor`" },
     ])

@@ -103,5 +103,12 @@ describe("GET /api/usage", () => {
           and org_id = (select id from org where email = ${org.email})`,
       )
     await expect.poll(stored).toEqual([{ n: 1 }])
+    // Reading the Identity until it was ready are calls of the Identity.
+    const calls = (identity: string) =>
+      service.query<{ n: number }>(
+        (sql) => sql`select coalesce(sum(count), 0)::int as n from usage_hour where kind = 'call'
+          and identity_id = (select id from identity where handle = ${identity})`,
+      )
+    await expect.poll(async () => (await calls(ada.handle))[0]!.n).toBeGreaterThan(0)
   })
 })

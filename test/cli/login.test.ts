@@ -140,7 +140,7 @@ describe("svc", () => {
     expect(listed.out).toMatch(new RegExp(`^HANDLE +STATUS .*\\n(.*\\n)*.*${handle}`))
     // A process that reads its input.
     const set = startSvc(
-      { home, input: "s3cret\n" },
+      { home, input: " s3cret \n\n" },
       "vault",
       "set",
       "db.pass",
@@ -151,7 +151,7 @@ describe("svc", () => {
     expect(await set.ended).toBe(0)
     const got = await run("vault", "get", "db.pass", "--identity", handle, "--json")
     expect(got.code).toBe(0)
-    expect(JSON.parse(got.out)).toMatchObject({ value: "s3cret", version: 1 })
+    expect(JSON.parse(got.out)).toMatchObject({ value: " s3cret \n", version: 1 })
     const card = await run(
       "card",
       "update",

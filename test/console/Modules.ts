@@ -266,8 +266,7 @@ export class Drawn {
 export const browserAt = async (path: string) => {
   const entries: Array<string> = []
   const at = (target: string) => {
-    const { pathname, search } = new URL(target, "http://localhost")
-    vi.stubGlobal("location", { pathname, search, origin: "http://localhost" })
+    vi.stubGlobal("location", new URL(target, "http://localhost"))
   }
   const to = (how: string) => (_: unknown, _title: string, target?: string) => {
     if (target === undefined) return
@@ -290,13 +289,14 @@ class Observer {
 /** Draws a component into elements without a browser. */
 export const drawn = async <P extends object>(component: (props: P) => unknown, props: P) => {
   const { client } = await source("client/Queries.ts")
+  const tab = new Set<() => void>()
   vi.stubGlobal("document", {
     createElementNS: (_: string, name: string) => new Drawn(name),
     createTextNode: (text: string) => new Drawn("", text),
     documentElement: new Drawn("html"),
     activeElement: null,
-    addEventListener: () => {},
-    removeEventListener: () => {},
+    addEventListener: (type: string, run: () => void) => type === "visibilitychange" && tab.add(run),
+    removeEventListener: (_: string, run: () => void) => tab.delete(run),
   })
   vi.stubGlobal("ResizeObserver", Observer)
   vi.stubGlobal("innerHeight", 1_000)
@@ -335,6 +335,10 @@ export const drawn = async <P extends object>(component: (props: P) => unknown, 
     },
     check: (label: string, checked: boolean) => fire(field(label), "change", { currentTarget: { checked } }),
     submit: () => fire(top.all("form").at(-1), "submit"),
+    showTab: (visibilityState: "hidden" | "visible") => {
+      Object.assign(document, { visibilityState })
+      return act(() => tab.forEach((run) => run()))
+    },
     /** Returns the terms of the page and their values. */
     facts: () => {
       const values = top.all("dd").map(({ textContent }) => textContent)

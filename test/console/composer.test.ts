@@ -4,6 +4,9 @@ import { afterEach, beforeEach, describe, expect, it, vi } from "vitest"
 import { browserAt, drawn, Entries, eventually, heldCalls, leaveAll, problem, source } from "./Modules.ts"
 
 const { Composer } = await source("compose/Composer.tsx")
+const { say } = await source("compose/texts.ts")
+const { Toasts } = await source("ui/Toast.tsx")
+const { go } = await source("router/Router.ts")
 const { default: DraftsPage } = await source("compose/DraftsPage.tsx")
 const { client } = await source("client/Queries.ts")
 const { storeUnsavedFor } = await source("client/Unsaved.ts")
@@ -90,11 +93,17 @@ describe("A message", () => {
     [false, { to: ["ok@example.org"], bcc: ["new@example.org"] }],
     [false, { to: ["ok@example.org", "no address"] }],
   ])("can be sent: %s, %j", async (is, mail) => {
-    const { canSend, submit, fire, top, button } = await opened(mail)
+    const { canSend, submit, fire, press, top, button } = await opened(mail)
     expect(canSend()).toBe(is)
+    // Enter alone begins a line of the text.
+    await fire(top.all("form")[0], "keydown", { key: "Enter" })
+    expect(button("Send now")).toBeUndefined()
+    for (const pressed of ["ctrlKey", "metaKey"]) {
+      await fire(top.all("form")[0], "keydown", { key: "Enter", [pressed]: true })
+      expect(button("Send now") !== undefined).toBe(is)
+      if (is) await press("Undo")
+    }
     await submit()
-    expect(button("Send now") !== undefined).toBe(is)
-    if (!is) await fire(top.all("form")[0], "keydown", { key: "Enter", ctrlKey: true })
     expect(button("Send now") !== undefined).toBe(is)
   })
 
@@ -144,6 +153,54 @@ describe("A message", () => {
     ])
     await act(async () => send.answer(202, { id: "msg_9", status: "queued" }))
     await eventually(() => expect(entries).toEqual(["replace /identities/ada/mail/msg_9"]))
+  })
+
+  it.each(["queued", "awaiting_approval"])("says after sending whether it is sent: %s", async (status) => {
+    const toasts = await drawn(Toasts, {})
+    const { sent, enter } = await opened({ to: ["ok@example.org"], subject: "One", text: "Dear" })
+    await enter("Subject", "Two")
+    const [, send] = await sent()
+    await act(async () => send.answer(202, { id: "msg_9", status }))
+    await eventually(() => expect(toasts.top.textContent).toContain(say(status === "queued" ? "queued" : "awaiting")))
+  })
+
+  it("is saved when the tab is hidden and when the page is left, which asks only if it cannot be saved", async () => {
+    const asked = vi.fn(() => false)
+    vi.stubGlobal("confirm", asked)
+    const { enter, showTab, leave } = await opened({ to: [], subject: "One" })
+    await enter("Subject", "Two")
+    await showTab("visible")
+    expect(calls.waiting()).toBe(0)
+    await showTab("hidden")
+    expect((await answered(200, { id: "d1" }, { etag: '"2"' })).body.subject).toBe("Two")
+    await enter("Subject", "Three")
+    await leave()
+    expect((await answered(200, { id: "d1" }, { etag: '"3"' })).body.subject).toBe("Three")
+    await showTab("hidden")
+    expect([calls.waiting(), asked.mock.calls.length]).toEqual([0, 0])
+    for (const status of [412, 422]) {
+      const { enter, showTab, leave, top } = await opened({ to: [], subject: "One" })
+      await enter("Subject", "Two")
+      await showTab("hidden")
+      await answered(status, problem(status))
+      await eventually(() => expect(top.textContent).toContain(say(status === 412 ? "overtaken" : "kept_here")))
+      go("/keys")
+      expect([status, asked.mock.calls.length, entries]).toEqual([status, 1, []])
+      asked.mockClear()
+      await leave()
+      if (status === 422) await answered(422, problem(422))
+    }
+  })
+
+  it("that was restored is saved, and names the attachments that it lacks", async () => {
+    const { showTab, top, field } = await opened(
+      { to: [], bcc: ["ok@example.org"], subject: "One" },
+      { missing: ["large.zip"], leftOut: ["old.pdf"] },
+    )
+    expect(["large.zip", "old.pdf"].filter((name) => !top.textContent.includes(name))).toEqual([])
+    expect(field("Bcc")).toBeDefined()
+    await showTab("hidden")
+    expect((await calls.next()).body).toMatchObject({ bcc: ["ok@example.org"], subject: "One" })
   })
 
   it("stays with the reason if it is rejected", async () => {

@@ -1,8 +1,10 @@
 /** The pages that show Identities, without a browser: their states, the steps of their creation, and the first steps of a new one. */
+import { act } from "preact/test-utils"
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest"
 import { browserAt, drawn, Entries, eventually, heldCalls, leavePage, problem, source } from "./Modules.ts"
 
 const { default: IdentityPage, SagaSteps } = await source("identity/IdentityPage.tsx")
+const { client } = await source("client/Queries.ts")
 const { default: IdentitiesPage } = await source("identity/IdentitiesPage.tsx")
 
 let calls: ReturnType<typeof heldCalls>
@@ -130,6 +132,11 @@ describe("The steps of a saga", () => {
     expect(call.headers["idempotency-key"]).toBeDefined()
     call.answer(400, problem(400, { detail: "It runs already." }))
     await eventually(() => expect(top.textContent).toContain("It runs already."))
+    client.setQueryData(["GET /api/identities", {}], { identities: [] })
+    await press("Retry")
+    await eventually(() => expect(calls.all.filter(({ method }) => method === "POST")).toHaveLength(2))
+    await act(async () => calls.all.at(-1)!.answer(200, {}))
+    await eventually(() => expect(client.getQueryState(["GET /api/identities", {}])?.isInvalidated).toBe(true))
   })
 })
 

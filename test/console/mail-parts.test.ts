@@ -3,10 +3,11 @@ import { h } from "preact"
 import { useEffect } from "preact/hooks"
 import { act } from "preact/test-utils"
 import { afterEach, describe, expect, it, vi } from "vitest"
-import { type Drawn, drawn, Entries, eventually, heldCalls, leaveAll, source } from "./Modules.ts"
+import { type Drawn, drawn, Entries, eventually, heldCalls, leaveAll, leavePage, problem, source } from "./Modules.ts"
 
 const { Body } = await source("mail/Body.tsx")
 const { MessageItem } = await source("mail/Message.tsx")
+const { say } = await source("mail/texts.ts")
 const { MailList } = await source("mail/MailList.tsx")
 const { leaving } = await source("mail/selection/Bulk.ts")
 const { call } = await source("client/Client.ts")
@@ -206,8 +207,9 @@ describe("A message that is opened", () => {
     await eventually(() => expect(page.top.textContent.split("Forward")).toHaveLength(messages.length + 1))
     const patches = () => calls.all.flatMap(({ method, url, body }) => (method === "PATCH" ? [[url, body]] : []))
     const links = () => page.top.all("a").map(({ attributes }) => attributes)
-    return { ...page, links, listeners, patches }
+    return { ...page, links, listeners, patches, calls }
   }
+  const person = (name: string) => ({ address: `${name}@example.org`, name: null })
 
   it("is marked as read when the page is visible, once", async () => {
     const { listeners, patches } = await opened({}, "hidden")
@@ -252,6 +254,67 @@ describe("A message that is opened", () => {
     const { links } = await opened({ seen: true, ...more })
     const compose = links().flatMap(({ href }) => (href!.includes("/compose?") ? [href!.split("?")[1]] : []))
     expect(compose).toEqual(["reply=msg_1", ...all, "forward=msg_1"])
+  })
+
+  const row = (summary: object) =>
+    drawn(MessageItem, { handle: "ada", summary: whole(summary), open: false, onToggle() {}, onRemoved() {} })
+
+  it("shows everybody whom it concerns, and links each tag to its messages", async () => {
+    const more = { cc: [person("bob")], bcc: [person("eve")], reply_to: [person("desk")], tags: ["a&b"] }
+    const { facts, links } = await opened({ seen: true, ...more })
+    expect(facts()).toMatchObject({
+      From: "Grace <grace@example.org>",
+      To: "ada@example.org",
+      Cc: "bob@example.org",
+      Bcc: "eve@example.org",
+      "Reply to": "desk@example.org",
+    })
+    expect(links().map(({ href }) => href)).toContain("/console/identities/ada/mail?tag=a%26b")
+    await leavePage()
+    expect(Object.keys((await opened({ seen: true })).facts())).not.toContain("Reply to")
+  })
+
+  it.each([
+    ["sent", "Sent"],
+    ["awaiting_approval", "Created"],
+    ["refused", "Created"],
+  ])("of the Identity with the status %s has the date when it was %s", async (status, name) => {
+    const updated_at = "2026-11-20T08:00:00Z"
+    const delivery = [
+      { ...person("bob"), status: "queued", updated_at, reason: null, reply: null, next_attempt_at: null },
+    ]
+    const { facts, calls, top, button } = await opened({ direction: "outbound", status, delivery })
+    expect(Object.keys(facts())).toContain(name)
+    expect(button("Mark as read")).toBeUndefined()
+    const isSwitch = ({ url }: { readonly url: string }) => url === "/api/identities/ada/mail"
+    await eventually(() => expect(calls.all.some(isSwitch)).toBe(true))
+    await act(async () => calls.all.find(isSwitch)!.answer(200, { outgoing: "stopped", reason: null }))
+    await eventually(() => expect(top.textContent).toContain(say("held_by_stop")))
+  })
+
+  it("says why it could not be marked, flagged or labelled", async () => {
+    for (const [name, body] of [
+      ["Mark as unread", { seen: false }],
+      ["Flag", { flagged: true }],
+      ["Remove label todo", { labels: [] }],
+    ] as const) {
+      const { press, calls, top } = await opened({ seen: true, labels: ["todo"] })
+      await press(name)
+      const patch = await calls.answered(422, problem(422, { detail: `not ${name}` }))
+      expect(patch.body).toEqual(body)
+      await calls.answered(200, whole({ seen: true, labels: ["todo"] }))
+      await eventually(() => expect(top.textContent).toContain(`not ${name}`))
+      await leavePage()
+    }
+  })
+
+  it("is unread only if it was received", async () => {
+    const isUnread = async (more: object) => (await row(more)).top.all({ "data-unread": "" }).length > 0
+    expect([await isUnread({}), await isUnread({ direction: "outbound" }), await isUnread({ seen: true })]).toEqual([
+      true,
+      false,
+      false,
+    ])
   })
 })
 

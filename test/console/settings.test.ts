@@ -86,8 +86,10 @@ it.each([
     const [box] = top.all("dialog")[0]!.all("input")
     if (apps !== undefined) await fire(box, "change", { currentTarget: { checked: apps } })
     await press("Sign out everywhere")
-    const request = await calls.next()
+    const request = await answered(204)
     expect([request.method, request.url]).toEqual(["DELETE", `/api/auth/sessions?apps=${sent}`])
+    const own = await calls.next()
+    expect([own.method, own.url]).toEqual(["DELETE", "/api/auth/session"])
   },
 )
 

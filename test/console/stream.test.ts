@@ -100,6 +100,49 @@ describe("The live stream", () => {
     vi.restoreAllMocks()
   })
 
+  it("is opened again at least every 30 seconds, however often it was rejected", async () => {
+    vi.spyOn(Math, "random").mockReturnValue(0.5)
+    follow()
+    for (const [at, seconds] of [2, 4, 8, 16, 30, 30].entries()) {
+      Stream.opened[at]!.readyState = Stream.CLOSED
+      Stream.opened[at]!.onerror()
+      await checked(true)
+      await vi.advanceTimersByTimeAsync(seconds * 1_000 - 1)
+      expect(Stream.opened.length).toBe(at + 1)
+      await vi.advanceTimersByTimeAsync(1)
+      expect(Stream.opened.length).toBe(at + 2)
+    }
+    vi.restoreAllMocks()
+  })
+
+  it.each([
+    [59_999, true],
+    [60_000, false],
+  ])("is caught up by the Events of the last minute: %d milliseconds, %s", async (age, isCaughtUp) => {
+    follow()
+    Stream.opened[0]!.onopen()
+    const { url, answer } = await calls.next()
+    expect(url).toBe("/api/events?limit=20")
+    const created_at = new Date(Date.now() - age).toISOString()
+    answer(200, { events: [{ id: "evt_1", type: "api_key.created", handle: null, created_at }] })
+    await vi.advanceTimersByTimeAsync(0)
+    vi.setSystemTime(Date.now() + 150)
+    await vi.advanceTimersByTimeAsync(150)
+    expect(stale()).toBe(isCaughtUp)
+  })
+
+  it("counts as lost without a check while the browser has no network, and is not checked after it was left", async () => {
+    follow()
+    Stream.opened[0]!.onopen()
+    Object.assign(navigator, { onLine: false })
+    await vi.advanceTimersByTimeAsync(1_500)
+    expect(connection.value).toBe("offline")
+    Object.assign(navigator, { onLine: true })
+    unfollow()
+    await vi.advanceTimersByTimeAsync(60_000)
+    expect(calls.all.filter(({ method }) => method === "HEAD")).toEqual([])
+  })
+
   it("that is silent is checked after 1.5 seconds, and replaced after the service was lost", async () => {
     follow()
     Stream.opened[0]!.onopen()

@@ -169,6 +169,8 @@ describe("A delivery", () => {
     const attempts = top.all("ol")[0]!.all("li")
     expect(attempts.map(({ attributes }) => attributes["data-tone"])).toEqual(["bad", "bad", "next"])
     expect(attempts[0]!.all("pre")[0]!.textContent).toBe("Oh")
+    // Without a response there is nothing to say about its body.
+    expect(attempts[1]!.textContent).not.toContain("The response had no body")
     await press(top.all({ class: "delivery-body" })[0]!.all("button")[0]!.textContent)
     const again = await answered(200, {})
     expect([again.url, again.body]).toEqual(["/api/events/evt_1/replay", { webhook_id: "wh_1" }])

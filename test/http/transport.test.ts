@@ -161,6 +161,15 @@ describe("Request body", () => {
     expect([known.status, codeOf(known)]).toEqual([400, "invalid_request"])
   })
 
+  it("that has too many values is rejected from anonymous clients too, also without its length", async () => {
+    const headers = { "content-type": "application/json", "transfer-encoding": "chunked" }
+    const answer = await raw("POST", "/api/contact", headers, JSON.stringify({ name: Array(5_001).fill(0) }))
+    expect([answer.status, JSON.parse(answer.body.toString()).detail]).toEqual([
+      400,
+      "The request body contains more than 5000 values.",
+    ])
+  })
+
   it("is requested with 100 Continue if it is accepted", async () => {
     const socket = connect(service.httpPort, "127.0.0.1")
     const first = new Promise<string>((resolve) => socket.once("data", (chunk: Buffer) => resolve(chunk.toString())))

@@ -14,9 +14,10 @@ beforeAll(async () => {
 const mailbox = async () => {
   const { handle, secrets } = await makeIdentity(service.base, session)
   const token = secrets.identity_key as string
-  const api = (method: string, path: string, body?: unknown) =>
+  const api = (method: string, path: string, body?: unknown, headers: Record<string, string> = {}) =>
     call(service.base, method, `/api/identities/${handle}/${path}`, {
       token,
+      headers,
       ...(body === undefined ? {} : { body }),
     })
   const arrive = async (subject: string, of?: string) => {
@@ -76,6 +77,14 @@ describe("A change of several messages", () => {
     expect((await ada.api("PATCH", "messages", { ...named, seen: true })).body.changed).toEqual([])
     expect((await ada.api("POST", "messages/remove", named)).body.changed).toEqual([])
     expect((await bob.list()).map(({ seen }: any) => seen)).toEqual([false])
+  })
+
+  it("is refused if it names a version, which a list does not have", async () => {
+    const { api, arrive, list } = await mailbox()
+    const { id } = await arrive("plan")
+    const change = (etag: string) => api("PATCH", "messages", { ids: [id], flagged: true }, { "if-match": etag })
+    expect([(await change('"1"')).status, (await list())[0].flagged]).toEqual([412, false])
+    expect((await change("*")).status).toBe(200)
   })
 
   it("archives conversations until a new message arrives", async () => {

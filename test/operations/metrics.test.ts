@@ -89,6 +89,18 @@ describe("the metrics", () => {
     const before = await scrape()
     await fetch(`${service.base}/api/identities/nobody`, { headers: { authorization } })
     const text = await scrape()
+    for (const handle of [identity.handle, "nobody", "nobody"])
+      await fetch(`${service.base}/api/mcp`, {
+        method: "POST",
+        headers: { authorization, "content-type": "application/json" },
+        body: JSON.stringify({
+          jsonrpc: "2.0",
+          id: 1,
+          method: "tools/call",
+          params: { name: "svc_identity_get", arguments: { handle } },
+        }),
+      })
+    const afterTools = await scrape()
     const value = (line: RegExp) => Number(line.exec(text)?.[1])
     // Finds the series of the endpoint, whatever the order of the labels is.
     const requests = (status: string, text: string) =>
@@ -99,6 +111,15 @@ describe("the metrics", () => {
           labels!.includes(`http_response_status_class="${status}"`),
       )?.[2]
     const [done, refused] = [Number(requests("2xx", text)), Number(requests("4xx", text))]
+    // The request of a tool call counts like any other.
+    expect(["2xx", "4xx"].map((status) => Number(requests(status, afterTools)))).toEqual([done + 1, refused + 2])
+    const tools = (outcome: string, text: string) =>
+      [...text.matchAll(/^svc_mcp_calls_total\{(.*)\} (\d+)$/gm)].find(
+        ([, labels]) => labels!.includes('tool="svc_identity_get"') && labels!.includes(`outcome="${outcome}"`),
+      )?.[2] ?? 0
+    expect(
+      ["done", "refused"].map((outcome) => Number(tools(outcome, afterTools)) - Number(tools(outcome, text))),
+    ).toEqual([1, 2])
     expect(done).toBeGreaterThanOrEqual(1)
     expect(refused - Number(requests("4xx", before) ?? 0)).toBe(1)
     // Creating the Identity counts in the same area.

@@ -243,6 +243,31 @@ describe("Every call of the API", () => {
     }
   })
 
+  it("that consists of several passes on its options, and ends when it is aborted", async () => {
+    const seen: Array<Headers> = []
+    const abort = new AbortController()
+    const client = createClient({
+      key,
+      fetch: (input, init) => {
+        seen.push(new Headers(init?.headers))
+        if (!String(input).includes("messages/wait")) return Promise.resolve(Response.json({ status: "provisioning" }))
+        return new Promise((_, reject) => init!.signal!.addEventListener("abort", () => reject(init!.signal!.reason)))
+      },
+    })
+    const { signal } = abort
+    const outcomes = Promise.allSettled([
+      client.createIdentity("ada", { idempotencyKey: "one", signal }),
+      client.identity("ada").waitForMessage({ signal }),
+    ])
+    await client.identity("ada").reply({ id: "msg_1" }, { to: [], text: "Yes" }, { idempotencyKey: "two" })
+    abort.abort(new Error("enough"))
+    expect((await outcomes).map((one) => one.status === "rejected" && one.reason)).toEqual([
+      signal.reason,
+      signal.reason,
+    ])
+    expect(seen.flatMap((headers) => headers.get("idempotency-key") ?? [])).toEqual(["one", "two"])
+  })
+
   it("that lists has all pages", async () => {
     const paged = operations.filter(({ pages }) => pages !== null)
     expect(paged.length).toBeGreaterThan(20)
