@@ -18,6 +18,7 @@ describe("Link targets", () => {
     ],
     ["<a href=javascript:alert(1)>x</a> <a href=#top>y</a> <a href=x.html>z</a> <a>w</a>", "x y z w"],
     ["<base href=https://example.org/d/><a href=x.html>z</a>", "z (https://example.org/d/x.html)"],
+    ["<base href=https://a.example/><base href=https://b.example/><a href=x>z</a>", "z (https://a.example/x)"],
     ["<a href=https://example.org/><img src=x alt='Buy now'></a>.", "Buy now (https://example.org/)."],
     ["<a href=https://example.org/p><img src=x></a>", "https://example.org/p"],
     ["<a href=https://example.org/p></a>|<a href=https://example.org/q style='display:none'>y</a>", "|"],

@@ -54,6 +54,7 @@ layer(actors())("The messages of a Mailbox", (it) => {
       // Nothing is newer than an unknown message.
       const unknown = { limit: 9, offset: 0, after: "msg_unknown" }
       expect((yield* queries.list(ada.id, unknown)).messages).toEqual([])
+      expect((yield* queries.listText(ada.id, unknown)).messages).toEqual([])
       expect((yield* queries.list(ada.id, { ...unknown, query: "hello" })).messages).toEqual([])
     }),
   )
@@ -151,6 +152,10 @@ layer(actors())("The messages of a Mailbox", (it) => {
         insert into placed (identity_id, folder_id, uid, message_id, modseq)
         select identity_id, folder_id, uid + 1, message_id, modseq from placed where message_id = ${message.uuid}`
       expect(yield* queries.places([message])).toEqual(new Map([[message.id, ["INBOX"]]]))
+      yield* sql`
+        insert into placed (identity_id, folder_id, uid, message_id, modseq)
+        select identity_id, id, 1, ${message.uuid}, 1 from folder where identity_id = ${ada.id} and name = 'Junk'`
+      expect(yield* queries.places([message])).toEqual(new Map([[message.id, ["INBOX", "Junk"]]]))
     }),
   )
 })

@@ -57,6 +57,9 @@ describe("Blank HTML", () => {
   it("has at most 200 lines between two words", () => {
     expect(count("<br>".repeat(201), "<br>")).toBe(200)
     expect(count(`${"<br>".repeat(200)}a${"<br>".repeat(200)}`, "<br>")).toBe(400)
+    // Documents are shown one below another.
+    const several = fragments(["<br>".repeat(150), "<br>".repeat(150)], { known: new Set(), shown: new Set() })!
+    expect(several.split("<br>").length - 1).toBe(200)
   })
 
   it("includes margins, images, invisible characters and long white space", () => {

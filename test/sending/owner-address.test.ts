@@ -1,6 +1,7 @@
-/** Mail to the address of an account holder, who needs no Allowed Recipient. */
+/** Recipients and thread fields of sent mail. The address of an account holder needs no Allowed Recipient. */
 import { ask } from "@svc/cluster/actor/Ask"
 import { MailSettingsQueries } from "@svc/cluster/mail/MailSettingsQueries"
+import { MessageQueries } from "@svc/cluster/mail/MessageQueries"
 import { Writes } from "@svc/cluster/store/Database"
 import { expect, layer } from "@effect/vitest"
 import { Effect } from "effect"
@@ -70,6 +71,39 @@ layer(actors({ transport: recordingTransport() }))("sending", (it) => {
       expect(yield* Effect.flip(lift("one@example.org"))).toMatchObject({ code: "not_found" })
       yield* lift("two@example.org")
       expect((yield* ada.send({ to: addresses, text: "Hello." })).status).toBe("queued")
+    }),
+  )
+
+  it.effect("goes to each recipient once, as first spelled, and to at most 50 in all", () =>
+    Effect.gen(function* () {
+      const ada = yield* correspondent("recipients", ["one@example.org"])
+      const sent = yield* ada.send({ to: ["One@example.org"], cc: ["one@example.org"], text: "Hello." })
+      expect(sent.recipients.map(({ address }) => address)).toEqual(["One@example.org"])
+      const twice = yield* Effect.flip(ada.send({ to: ["no@example.org"], cc: ["NO@example.org"], text: "Hello." }))
+      expect(twice.errors?.map(({ path }) => path)).toEqual(["/to/0"])
+      const many = (count: number) => Array.from({ length: count }, (_, n) => `${n}@example.org`)
+      const refusal = (count: number) =>
+        Effect.flip(ada.send({ to: many(count - 1), bcc: ["x@example.org"], text: "." }))
+      expect(yield* refusal(50)).toMatchObject({ code: "recipient_not_allowed" })
+      expect(yield* refusal(51)).toMatchObject({ code: "message_invalid", errors: [{ path: "/to" }] })
+    }),
+  )
+
+  it.effect("has the thread fields that its sender gives, also if it replies to a message", () =>
+    Effect.gen(function* () {
+      const ada = yield* correspondent("threads", ["one@example.org"])
+      const messages = yield* MessageQueries
+      const to = ["one@example.org"]
+      const first = yield* ada.send({ to, in_reply_to: "<a@example.org>", text: "Hello." })
+      const reply_to_message = first.id
+      const fields = { in_reply_to: "<b@example.org>", references: ["<c@example.org>"] }
+      const second = yield* ada.send({ to, reply_to_message, ...fields, text: "Hello." })
+      const third = yield* ada.send({ to, reply_to_message, text: "Hello." })
+      const read = (id: string) => messages.summary(ada.id, id)
+      expect(yield* read(first.id)).toMatchObject({ in_reply_to: "<a@example.org>", references: ["<a@example.org>"] })
+      expect(yield* read(second.id)).toMatchObject(fields)
+      const derived = { in_reply_to: first.message_id, references: ["<a@example.org>", first.message_id] }
+      expect(yield* read(third.id)).toMatchObject(derived)
     }),
   )
 })

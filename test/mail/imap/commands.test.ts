@@ -1,7 +1,7 @@
 /** What commands return and change, in sessions of a Mailbox in memory. */
 import { Unavailable } from "@svc/domain/problems/Problem"
 import type { Store } from "@svc/mail-gateway/mail/imap/session/Store"
-import { Effect } from "effect"
+import { Effect, Stream } from "effect"
 import { describe, expect, it } from "vitest"
 import * as MemoryStore from "./MemoryStore.ts"
 import { append, login, open, type Options } from "./Sessions.ts"
@@ -37,7 +37,9 @@ describe("FETCH", () => {
       "c UID FETCH 1 (UID MODSEQ RFC822.SIZE) (CHANGEDSINCE 1)",
       "d FETCH 1 (BINARY.PEEK[1])",
       "e FETCH 1 (BINARY.SIZE[] BINARY.PEEK[])",
+      "f FETCH 1 RFC822.SIZE (CHANGEDSINCE 1)",
     ])
+    expect(text).toMatch(/\* 1 FETCH \(MODSEQ \(2\) RFC822\.SIZE \d+\)\r\nf OK/)
     expect(text).toMatch(/\* 1 FETCH \(UID 1 MODSEQ \(2\) RFC822\.SIZE \d+\)\r\nc OK/)
     expect(text).toContain("* 1 FETCH (BINARY[1] {4}\r\ntext)\r\nd OK")
     const [, size, length] = /\(BINARY\.SIZE\[\] (\d+) BINARY\[\] \{(\d+)\}\r\n/.exec(text)!
@@ -71,6 +73,33 @@ describe("FETCH", () => {
     await said(["a SELECT INBOX", "b STORE 2 +FLAGS (\\Deleted)", "c EXPUNGE"], { store })
     await session.feed(Buffer.from("f FETCH 2 RFC822.SIZE\r\ng FETCH 1:2 UID\r\nh FETCH 3 UID\r\n"))
     expect(session.said()).toMatch(/\* 2 FETCH \(UID 2\)\r\ng OK \[EXPUNGEISSUED\] [^]*\r\nh OK FETCH/)
+  })
+
+  it("returns NIL for a message that is removed before its bytes are sent, and disconnects if it is removed meanwhile", async () => {
+    const memory = MemoryStore.make()
+    /** Has the bytes only for the first reads. */
+    const removed = (reads: number, more: Partial<Store> = {}): Store => {
+      let left = reads
+      return { ...memory, ...more, bytes: (...range) => (left-- > 0 ? memory.bytes(...range) : Stream.empty) }
+    }
+    await said([letters[0]!], { store: memory })
+    const fetch = async (item: string, store: Store) => {
+      const session = await open({ store })
+      await session.feed(Buffer.from(`${login}b SELECT INBOX\r\n`))
+      session.forget()
+      const turn = await session.feed(Buffer.from(`c FETCH 1 ${item}\r\n`))
+      return [turn._tag, session.said()]
+    }
+    expect(await fetch("BODY.PEEK[]", removed(0))).toEqual([
+      "More",
+      "* 1 FETCH (BODY[] NIL)\r\nc OK FETCH completed.\r\n",
+    ])
+    expect(await fetch("BINARY.PEEK[1]", removed(1))).toEqual(["Close", expect.not.stringMatching(/\nc /)])
+    const large: Store["stored"] = (...of) => Stream.map(memory.stored(...of), (one) => ({ ...one, size: 600_000 }))
+    expect(await fetch("BODY.PEEK[]", removed(0, { stored: large }))).toEqual([
+      "Close",
+      expect.not.stringMatching(/\nc /),
+    ])
   })
 })
 
@@ -190,5 +219,15 @@ describe("commands on folders", () => {
     expect(text).toContain("b NO [USEATTR]")
     expect(text).toMatch(/g BAD No message /)
     expect(text).toMatch(/i BAD (?!No message )/)
+  })
+
+  it("say that the selected folder is closed if its deletion closes it, in IMAP4rev2", async () => {
+    const text = await said(["a ENABLE IMAP4rev2", "b CREATE x", "c SELECT x", "d DELETE x", "e CHECK"])
+    expect(text).toMatch(/\* OK \[CLOSED\] .*\r\nd OK .*\r\ne BAD /)
+  })
+
+  it("refuse QRESYNC parameters of a client that has not enabled it", async () => {
+    const text = await said(["a SELECT INBOX (QRESYNC (1 1))", "b ENABLE QRESYNC", "c SELECT INBOX (QRESYNC (1 1))"])
+    expect(text).toMatch(/^a NO \[CLIENTBUG\] .*\r\n[^]*\r\nc OK /)
   })
 })

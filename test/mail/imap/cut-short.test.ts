@@ -150,6 +150,8 @@ describe("a change", () => {
     expect((await marking()).tagged).toMatch(/^OK/)
     // Messages that have the flag already are not changed again.
     expect(await marks(handle)).toEqual([{ ...before, deleted: all }])
+    const unchanged = await client.say("STORE 1:* (UNCHANGEDSINCE 1) FLAGS.SILENT ()")
+    expect(unchanged.tagged).toContain("[MODIFIED 1:1024]")
     client.close()
   })
 

@@ -80,9 +80,11 @@ describe("the Drafts folder", () => {
   it("stores an appended message as an API draft if possible and keeps its bytes", async () => {
     const { login, api, drafts } = await makeMailbox()
     const client = await login()
-    await client.say("SELECT Drafts")
+    // The folder keeps its use under another name.
+    await client.say("RENAME Drafts Work")
+    await client.say("SELECT Work")
     const mixed = `${written("Plain", "Content-Type: multipart/mixed; boundary=x\n")}\n--x\nContent-Type: text/plain; charset=utf-8\n\nHello\n--x\nContent-Type: application/pdf; name=r.pdf\nContent-Disposition: attachment; filename=r.pdf\nContent-Transfer-Encoding: base64\n\nJVBERi0=\n--x--\n`
-    const reply = await client.append("Drafts", mixed, "\\Draft \\Seen")
+    const reply = await client.append("Work", mixed, "\\Draft \\Seen")
     expect(reply.tagged).toMatch(/^OK \[APPENDUID \d+ 1\]/)
     const [draft] = await drafts()
     expect(draft).toMatchObject({ to: ["grace@example.org"], cc: ["b@example.org"], subject: "Plain" })
@@ -100,7 +102,7 @@ describe("the Drafts folder", () => {
 
     // An API draft cannot contain HTML with a missing embedded picture, so such a message is stored as a plain message.
     const inline = `${written("Inline", "Content-Type: text/html\n")}\n<img src="cid:a">\n`
-    await client.append("Drafts", inline, "\\Draft")
+    await client.append("Work", inline, "\\Draft")
     expect((await drafts()).map(({ subject }: { subject: string }) => subject)).toEqual(["Plain"])
     expect((await api("GET", "/messages")).body.messages).toHaveLength(1)
     client.close()

@@ -34,11 +34,13 @@ describe("an IMAP session", () => {
     await session.feed(Buffer.from(login))
     session.forget()
     const megabyte = Buffer.alloc(1024 * 1024, "x")
-    await session.feed(Buffer.from("b SEARCH TEXT "))
-    for (let n = 0; n < 10; n++) await session.feed(megabyte.subarray(0, 100_000))
-    await session.feed(Buffer.from("\r\nc NOOP\r\n"))
-    expect(session.said()).toMatch(/^b BAD The command is too long\.\r\nc OK/)
-    session.forget()
+    for (const start of ["b SEARCH TEXT ", "b APPEND "]) {
+      await session.feed(Buffer.from(start))
+      for (let n = 0; n < 10; n++) await session.feed(megabyte.subarray(0, 100_000))
+      await session.feed(Buffer.from("\r\nc NOOP\r\n"))
+      expect(session.said()).toMatch(/^b BAD The command is too long\.\r\nc OK/)
+      session.forget()
+    }
     // A non-synchronizing literal is discarded; a synchronizing one is rejected before it is sent.
     await session.feed(Buffer.from(`d APPEND INBOX {${2 * megabyte.length}+}\r\n`))
     await session.feed(megabyte)

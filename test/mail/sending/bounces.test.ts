@@ -43,7 +43,7 @@ describe("A delivery report", () => {
   it("yields the recipient, the status and the server's reply", () => {
     const block = [
       "Final-Recipient: rfc822; grace@internal.example",
-      "Original-Recipient: rfc822;Grace+2Btag@example.org",
+      "Original-Recipient: rfc822;Grace+2Bone+2Btwo@example.org",
       "Action: failed",
       "Status: 5.1.1",
       "Diagnostic-Code: smtp; 550 5.1.1 <grace@internal.example>: Recipient",
@@ -51,7 +51,7 @@ describe("A delivery report", () => {
     ]
     expect(reported(report(block))).toEqual([
       {
-        addresses: ["grace+2btag@example.org", "grace+tag@example.org", "grace@internal.example"],
+        addresses: ["grace+2bone+2btwo@example.org", "grace+one+two@example.org", "grace@internal.example"],
         status: "5.1.1",
         diagnostic: "550 5.1.1 <grace@internal.example>: Recipient address rejected",
         hard: true,

@@ -4,7 +4,7 @@ import type { Socket } from "node:net"
 import { begin, type Outcome, replyOf, type Terms, Unwelcome } from "@svc/mail-gateway/mail/sending/smtp/Conversation"
 import type { Letter } from "@svc/mail-gateway/mail/sending/smtp/Letter"
 import { Broken } from "@svc/mail-gateway/mail/sending/smtp/Wire"
-import { Effect, Fiber, Redacted } from "effect"
+import { Deferred, Effect, Fiber, Redacted } from "effect"
 import { vi } from "vitest"
 import { patience } from "../../harness/Eventually.ts"
 import { scripted } from "./Sinks.ts"
@@ -25,6 +25,8 @@ type Script = Readonly<Record<string, string>>
 const login = (inTheClear = true) => ({ user: "ada", password: Redacted.make("pässword"), inTheClear })
 const base64 = (text: string) => Buffer.from(text).toString("base64")
 
+const plain = { name: "mx.example.org", helo: "mx.mail.example", tls: "none" } as const
+
 /** Sends a message and returns what the server received, and the outcome. */
 const session = Effect.fnUntraced(function* (script: Script, terms: Partial<Terms> = {}, more: Partial<Letter> = {}) {
   const known = Object.entries({ DATA: "354 go", ...script })
@@ -35,10 +37,7 @@ const session = Effect.fnUntraced(function* (script: Script, terms: Partial<Term
       ? (script["greeting"] ?? "220 hi")
       : (known.find(([command]) => command !== "greeting" && line.startsWith(command))?.[1] ?? "250 ok")
   })
-  const outcome = yield* begin(
-    { host: "127.0.0.1", port },
-    { name: "mx.example.org", helo: "mx.mail.example", tls: "none", ...terms },
-  ).pipe(
+  const outcome = yield* begin({ host: "127.0.0.1", port }, { ...plain, ...terms }).pipe(
     Effect.flatMap((conversation) =>
       Effect.map(conversation.transact(letter(more)), (outcome) => ({ ...outcome, isOpen: conversation.isOpen() })),
     ),
@@ -124,12 +123,18 @@ describe("A session with a mail server", () => {
     }),
   )
 
-  it.effect("is closed if a message is interrupted", () =>
+  it.effect.each(["for a reply", "for a permit"])("is closed if a message is interrupted while it waits %s", (what) =>
     Effect.gen(function* () {
-      const { port } = yield* scripted((line) => (line === "" ? "220 hi" : line.startsWith("MAIL") ? null : "250 ok"))
-      const terms = { name: "mx.example.org", helo: "mx.mail.example", tls: "none" } as const
-      const conversation = yield* begin({ host: "127.0.0.1", port }, terms)
-      const sending = yield* Effect.forkChild(conversation.transact(letter()), { startImmediately: true })
+      const waits = yield* Deferred.make<void>()
+      const { port } = yield* scripted((line) => {
+        if (what === "for a permit" || !line.startsWith("MAIL")) return line === "" ? "220 hi" : "250 ok"
+        Deferred.doneUnsafe(waits, Effect.void)
+        return null
+      })
+      const mayLeave = Effect.andThen(Deferred.succeed(waits, undefined), Effect.never)
+      const conversation = yield* begin({ host: "127.0.0.1", port }, plain)
+      const sending = yield* Effect.forkChild(conversation.transact(letter({ mayLeave })), { startImmediately: true })
+      yield* Deferred.await(waits)
       yield* Fiber.interrupt(sending)
       expect(conversation.isOpen()).toBe(false)
     }),
@@ -229,8 +234,7 @@ describe("STARTTLS", () => {
 it.effect("A session that is no longer needed ends with QUIT", () =>
   Effect.gen(function* () {
     const { port, heard } = yield* scripted((line) => (line === "" ? "220 hi" : "250 ok"))
-    const terms = { name: "mx.example.org", helo: "mx.mail.example", tls: "none" } as const
-    const conversation = yield* begin({ host: "127.0.0.1", port }, terms)
+    const conversation = yield* begin({ host: "127.0.0.1", port }, plain)
     expect(conversation.isOpen()).toBe(true)
     conversation.quit()
     conversation.quit()

@@ -11,7 +11,8 @@ import { correspondent } from "../../sending/Correspondent.ts"
 layer(Layer.provideMerge(Composition.layer, actors()))("A submitted message", (it) => {
   it.effect("leaves nothing if its gateway dies while rewriting it, and is sent once when retried", () =>
     Effect.gen(function* () {
-      const { id, handle, org_id, by } = yield* correspondent("ada", ["grace@example.org"])
+      const recipients = ["grace@example.org", "alan@example.org"]
+      const { id, handle, org_id, by } = yield* correspondent("ada", recipients)
       const subject = { id, handle, canonical: handle, status: "ready" as const, orgId: org_id, by }
       const raw = new TextEncoder().encode(
         [
@@ -24,7 +25,7 @@ layer(Layer.provideMerge(Composition.layer, actors()))("A submitted message", (i
           "",
         ].join("\r\n"),
       )
-      const submission = { subject, raw, recipients: ["grace@example.org"] }
+      const submission = { subject, raw, recipients }
       const started = Latch.makeUnsafe()
       const composer = yield* Composer
       const stuck = Composer.of({ ...composer, rewrite: () => Effect.andThen(started.open, Effect.never) })
@@ -44,7 +45,7 @@ layer(Layer.provideMerge(Composition.layer, actors()))("A submitted message", (i
       const sending = yield* Sending
       const first = yield* sending.submit(submission)
       // Its 250 was lost, too.
-      expect((yield* sending.submit(submission)).id).toBe(first.id)
+      expect((yield* sending.submit({ ...submission, recipients: recipients.toReversed() })).id).toBe(first.id)
       expect(yield* stored).toEqual([{ n: 1 }])
     }),
   )

@@ -25,7 +25,6 @@ export class Wire {
     this.#stream = socket
     this.#in = socket
     this.#out = socket
-    socket.setNoDelay(true)
     this.#follow(socket)
   }
 
