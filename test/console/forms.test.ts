@@ -3,7 +3,6 @@ import { afterEach, beforeEach, describe, expect, it, vi } from "vitest"
 import { drawn, Entries, leaveAll, mounted, source } from "./Modules.ts"
 
 const { Check, Select, TextArea, TextField } = await source("ui/Field.tsx")
-const { ConfirmButton } = await source("ui/Dialog.tsx")
 const { useForm, wrongAt } = await source("ui/Form.tsx")
 const { useChoice, useCommand } = await source("client/Commands.ts")
 const { Refused, Unreachable } = await source("client/Client.ts")
@@ -298,35 +297,6 @@ describe("A field", () => {
     const { top, fire, leave } = await drawn(Check, { checked: false, onValue, children: "On" })
     await fire(top.all("input")[0], "change", { currentTarget: { checked: true } })
     expect(entered).toEqual([true])
-    await leave()
-  })
-})
-
-describe("A button that asks for confirmation", () => {
-  const run = vi.fn(() => Promise.resolve(true))
-  const asked = { doing: "Remove", command: { run, busy: false, failure: undefined }, children: "Sure?" }
-
-  it("cannot be pressed while it is disabled", async () => {
-    const { top, draw, leave } = await drawn<object>(ConfirmButton, { ...asked, disabled: true })
-    const isOff = () => {
-      const [button] = top.all("button") as unknown as ReadonlyArray<{ disabled?: unknown; attributes: object }>
-      return Boolean(button!.disabled ?? "disabled" in button!.attributes)
-    }
-    expect(isOff()).toBe(true)
-    await draw(asked)
-    expect(isOff()).toBe(false)
-    await leave()
-  })
-
-  it("runs its command only after the confirmation, and closes", async () => {
-    const { top, fire, leave } = await drawn(ConfirmButton, { ...asked, typed: "ada" })
-    await fire(top.all("button")[0], "click")
-    const confirm = () => top.all("button").at(-1)!
-    await fire(top.all("input")[0], "input", { currentTarget: { value: "ada" } })
-    expect(run).not.toHaveBeenCalled()
-    await fire(confirm(), "click")
-    await vi.waitFor(() => expect(top.all("dialog")).toEqual([]))
-    expect(run).toHaveBeenCalledTimes(1)
     await leave()
   })
 })

@@ -1,5 +1,6 @@
 /** Keys, connected apps and terminals, without a browser: what is requested, and which one is changed or revoked. */
 import { capabilities } from "@svc/domain/account/Scope"
+import { scopeNames } from "@svc/domain/ScopeTable"
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest"
 import { browserAt, drawn, Entries, eventually, heldCalls, leaveAll, problem, signedIn, source } from "./Modules.ts"
 
@@ -47,6 +48,7 @@ describe("A new key", () => {
     await enter("Access to", "bob")
     await enter("Permissions", "choose")
     const offered = top.all({ class: "mono" }).map(({ textContent }) => textContent)
+    expect(offered.toSorted()).toEqual([...scopeNames].toSorted())
     for (const name of offered) await check(name, false)
     expect(top.all({ class: "wrong" }).length).toBe(1)
     await submit()

@@ -112,10 +112,11 @@ describe("an Event's sentence", () => {
   })
 
   it("differs from that of every other type", () => {
-    for (const language of languages) {
-      const all = eventTypes.map((type) => eventSentence(language, { type, handle: "ada", data }))
-      expect(all.filter((sentence, at) => all.indexOf(sentence) !== at)).toEqual([])
-    }
+    for (const language of languages)
+      for (const given of [data, {}]) {
+        const all = eventTypes.map((type) => eventSentence(language, { type, handle: "ada", data: given }))
+        expect(all.filter((sentence, at) => all.indexOf(sentence) !== at)).toEqual([])
+      }
   })
 
   it("marks every value that somebody else chose", () => {

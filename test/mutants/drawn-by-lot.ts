@@ -105,7 +105,7 @@ export const drawnByLot: Mutants = {
     from: "{...(disabled && { disabled })}\n        {...(isIconOnly",
     to: "{...(isIconOnly",
     bug: "a disabled confirm button can be pressed",
-    tests: ["console/forms"],
+    tests: ["console/dialogs"],
   },
   "app-gone-during-outage": {
     file: "cluster/src/connectors/platforms/mastodon/Authorization.ts",

@@ -1,0 +1,102 @@
+/** Dialogs without a browser: what closes them, and what they ask before. */
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest"
+import { drawn, leaveAll, source } from "./Modules.ts"
+
+const { ConfirmButton, Dialog, FormDialog } = await source("ui/Dialog.tsx")
+
+afterEach(async () => {
+  await leaveAll()
+  vi.unstubAllGlobals()
+})
+
+describe("A dialog", () => {
+  it("closes by Escape, its own button and a press beside it, unless it is firm", async () => {
+    const onClose = vi.fn()
+    for (const [firm, times] of [
+      [false, [1, 2, 2, 3]],
+      [true, [0, 0, 0, 0]],
+    ] as const) {
+      onClose.mockClear()
+      const { top, fire, button, press, leave } = await drawn(Dialog, { title: "T", firm, onClose, children: "x" })
+      const dialog = top.all("dialog")[0]!
+      const closed: Array<number> = []
+      const then = () => closed.push(onClose.mock.calls.length)
+      // The browser would close the element although it is still rendered.
+      expect(await fire(dialog, "cancel")).toBe(true)
+      then()
+      await fire(dialog, "click", { target: dialog })
+      then()
+      await fire(dialog, "click", { target: dialog.all("h2")[0] })
+      then()
+      expect(button("Close") === undefined).toBe(firm)
+      if (!firm) await press("Close")
+      then()
+      expect(closed).toEqual(times)
+      await leave()
+    }
+  })
+
+  it("of a form asks before it discards what was entered", async () => {
+    const [onClose, discard, run] = [vi.fn(), vi.fn(), vi.fn(() => Promise.resolve(true))]
+    const asked = vi.fn(() => false)
+    let isChanged = true
+    const form = { isRestored: false, isChanged: () => isChanged, discard }
+    const command = { run, busy: false, failure: undefined, form }
+    const { press } = await drawn(FormDialog, { title: "T", doing: "Save", command, onClose, children: "x" })
+    vi.stubGlobal("confirm", asked)
+    await press("Close")
+    expect([asked.mock.calls.length, discard.mock.calls.length, onClose.mock.calls.length]).toEqual([1, 0, 0])
+    asked.mockReturnValue(true)
+    await press("Close")
+    expect([asked.mock.calls.length, discard.mock.calls.length, onClose.mock.calls.length]).toEqual([2, 1, 1])
+    isChanged = false
+    await press("Close")
+    expect([asked.mock.calls.length, discard.mock.calls.length, onClose.mock.calls.length]).toEqual([2, 2, 2])
+  })
+})
+
+describe("A button that asks for confirmation", () => {
+  const run = vi.fn(() => Promise.resolve(true))
+  const asked = { doing: "Remove", command: { run, busy: false, failure: undefined }, children: "Sure?" }
+
+  beforeEach(() => void run.mockClear())
+
+  it("stays open while its command fails, and gives the focus back when it is cancelled", async () => {
+    const { top, press, leave } = await drawn(ConfirmButton, asked)
+    const before = top.all("button")[0]!
+    const focused = vi.spyOn(before, "focus")
+    Object.assign(document, { activeElement: before })
+    await press("Remove")
+    run.mockResolvedValueOnce(false)
+    await press("Remove")
+    await vi.waitFor(() => expect(run).toHaveBeenCalledTimes(1))
+    expect(top.all("dialog")).toHaveLength(1)
+    await press("Cancel")
+    expect([top.all("dialog"), focused.mock.calls.length]).toEqual([[], 1])
+    await leave()
+  })
+
+  it("cannot be pressed while it is disabled", async () => {
+    const { top, draw, leave } = await drawn<object>(ConfirmButton, { ...asked, disabled: true })
+    const isOff = () => {
+      const [button] = top.all("button") as unknown as ReadonlyArray<{ disabled?: unknown; attributes: object }>
+      return Boolean(button!.disabled ?? "disabled" in button!.attributes)
+    }
+    expect(isOff()).toBe(true)
+    await draw(asked)
+    expect(isOff()).toBe(false)
+    await leave()
+  })
+
+  it("runs its command only after the confirmation, and closes", async () => {
+    const { top, fire, leave } = await drawn(ConfirmButton, { ...asked, typed: "ada" })
+    await fire(top.all("button")[0], "click")
+    const confirm = () => top.all("button").at(-1)!
+    await fire(top.all("input")[0], "input", { currentTarget: { value: "ada" } })
+    expect(run).not.toHaveBeenCalled()
+    await fire(confirm(), "click")
+    await vi.waitFor(() => expect(top.all("dialog")).toEqual([]))
+    expect(run).toHaveBeenCalledTimes(1)
+    await leave()
+  })
+})
