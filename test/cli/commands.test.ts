@@ -237,6 +237,7 @@ const cases: ReadonlyArray<Case> = [
   ["verify absent.json", {}, { code: 2, errors: /nor a file that can be read/ }],
   ["verify eyes", {}, { code: 2, errors: /nor a file that can be read/ }],
   ["verify a.b.c", {}, { code: 2, errors: /nor a file that can be read/ }],
+  ["listen --secret whsec_short", {}, { code: 2, errors: /--secret must be whsec_ and at least 24 bytes/ }],
   ["fetch https://shop.example/ -H accept", {}, { code: 2, errors: /accept is not a header field/ }],
   [
     "sign-in https://api.test/oauth/authorize?a=1&b=2 --handle ada",

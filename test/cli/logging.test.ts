@@ -1,3 +1,7 @@
+import { execFileSync } from "node:child_process"
+import { closeSync, mkdtempSync, openSync, readFileSync, rmSync } from "node:fs"
+import { tmpdir } from "node:os"
+import * as path from "node:path"
 import { entryOf } from "@svc/api/RequestLog"
 import * as Logging from "@svc/cli/Logging"
 import { requestLine, wrongLevel } from "@svc/cli/Logging"
@@ -37,7 +41,7 @@ describe("the log line of a request", () => {
     expect(requestLine("Info")).toBeTypeOf("function")
     expect(requestLine("Warn")).toBeUndefined()
     expect(wrongLevel("loud")).toContain('SVC_LOG_LEVEL is "loud"')
-    expect([wrongLevel("debug"), wrongLevel("WARN"), wrongLevel(undefined)]).toEqual([undefined, undefined, undefined])
+    for (const level of ["debug", "WARN", "warning", "", undefined]) expect(wrongLevel(level), level).toBeUndefined()
   })
 })
 
@@ -95,4 +99,37 @@ describe("a log line", () => {
       "INFO end of Debug",
     ])
   })
+})
+
+describe("the log of a process", () => {
+  const logging = path.join(import.meta.dirname, "..", "..", "packages", "cli", "src", "Logging.ts")
+  /** Returns the log of a program that writes the line of one request and then does this. */
+  const logOf = (then: string) => {
+    const folder = mkdtempSync(path.join(tmpdir(), "svc-log-"))
+    const log = openSync(path.join(folder, "log"), "w")
+    const program = `
+      import { fstatSync } from "node:fs"
+      const { requestLine } = await import(${JSON.stringify(logging)})
+      requestLine("Info")({ route: "/api/keys" })
+      ${then}`
+    try {
+      execFileSync(process.execPath, ["--input-type=module", "--eval", program], {
+        stdio: ["ignore", log, "inherit"],
+        env: { ...process.env, SVC_LOG_FORMAT: "json" },
+        timeout: 30_000,
+      })
+      return readFileSync(path.join(folder, "log"), "utf8")
+    } finally {
+      closeSync(log)
+      rmSync(folder, { recursive: true })
+    }
+  }
+
+  it.each([
+    ["is complete when it exits", "process.exit(0)"],
+    [
+      "continues after its output failed once",
+      "process.stdout.destroy(); setInterval(() => fstatSync(1).size > 0 && process.exit(0), 10)",
+    ],
+  ])("%s", (_, then) => expect(JSON.parse(logOf(then))).toMatchObject({ message: "request", route: "/api/keys" }))
 })

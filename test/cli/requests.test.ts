@@ -10,11 +10,14 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } 
 import { runHere } from "../harness/Commands.ts"
 
 interface Seen {
+  readonly after: string | string[] | undefined
   readonly route: string
   // oxlint-disable-next-line typescript/no-explicit-any -- JSON
   readonly body: any
 }
 let seen: Array<Seen> = []
+/** Responses to other paths than those of keys and apps. */
+let answers: Readonly<Record<string, readonly [status: number, content: object]>> = {}
 
 const key = {
   key: "svc_admin_x",
@@ -26,9 +29,11 @@ const server = createServer(async (request, response) => {
   let text = ""
   for await (const chunk of request) text += String(chunk)
   const body = text === "" ? undefined : JSON.parse(text)
-  seen.push({ route: `${request.method} ${request.url}`, body })
+  seen.push({ route: `${request.method} ${request.url}`, body, after: request.headers["last-event-id"] })
   const answer = (status: number, content?: object) =>
     response.writeHead(status, { "content-type": "application/json" }).end(content && JSON.stringify(content))
+  const own = answers[request.url!]
+  if (own !== undefined) return answer(...own)
   if (request.method === "DELETE") return answer(204)
   return request.method === "POST" ? answer(201, key) : answer(200, grants)
 })
@@ -61,15 +66,26 @@ describe("svc keys create", () => {
     expect([code, out], errors).toEqual([0, "svc_admin_x\n"])
     const networks = flags.includes("--network") ? { networks: ["10.0.0.0/8", "2001:db8::/32"] } : {}
     const scopes = flags.includes("--scope") ? { scopes: ["mail:read", "card:write"] } : {}
-    expect(seen).toEqual([
-      { route: `POST ${route}`, version: undefined, body: { name: "ci", ...rights, ...networks, ...scopes } },
-    ])
+    expect(seen).toEqual([{ route: `POST ${route}`, body: { name: "ci", ...rights, ...networks, ...scopes } }])
   })
 
   it("asks for nothing if the lifetime is not 1 to 365 days", async () => {
     for (const lifetime of ["0", "366", "53w", "2y"])
       expect((await svc("keys", "create", "ci", "--expires", lifetime)).code, lifetime).toBe(2)
     expect(seen).toEqual([])
+  })
+})
+
+describe("svc listen", () => {
+  it("continues after the newest Event, so that none is missed before the stream is open", async () => {
+    const stream = "/api/identities/ada/events/stream"
+    answers = {
+      "/api/identities/ada": [200, { handle: "ada" }],
+      "/api/identities/ada/events?limit=1": [200, { events: [{ id: "evt_7" }] }],
+      [stream]: [401, { title: "No", detail: "Revoked.", code: "unauthenticated", agent_hint: "fix_call" }],
+    }
+    expect((await svc("listen", "--handle", "ada")).code).toBe(2)
+    expect(seen.at(-1)).toEqual({ route: `GET ${stream}`, after: "evt_7" })
   })
 })
 

@@ -164,6 +164,29 @@ describe("svc init", () => {
     if (before === undefined) expect(statSync(path.join(folder, ".env")).mode & 0o777).toBe(0o600)
   })
 
+  it("creates the Identity, and waits until it is ready", async () => {
+    const begun = { ...ready, status: "provisioning" }
+    const { code, out, requests } = await run(
+      ["init", "--handle", "@ada", "--yes"],
+      {
+        [`GET ${at}`]: [problem(404, "not_found"), begun, begun, ready],
+        [`POST ${at}/keys`]: { key: "svc_id_new" },
+        "POST /api/identities": begun,
+      },
+      asAdmin,
+    )
+    expect([code, requests]).toEqual([
+      0,
+      [
+        `GET ${at}`,
+        'POST /api/identities {"handle":"ada"}',
+        ...Array.from({ length: 3 }, () => `GET ${at}`),
+        `POST ${at}/keys {"name":"svc init ada"}`,
+      ],
+    ])
+    expect(out).toContain("Created: ada@mail.localhost")
+  })
+
   it.each(["SVC_KEY=x\n", "export SVC_KEY=x\n"])("creates no key if .env has one: %j", async (before) => {
     write(before, ".env")
     const { code, out, requests } = await init()

@@ -115,7 +115,11 @@ describe("a trace", () => {
   it("contains no parameters, secrets or client addresses", async () => {
     const { spans, tracer } = recorder()
     await Effect.runPromise(
-      Effect.void.pipe(
+      Effect.gen(function* () {
+        const span = yield* Effect.currentSpan
+        span.event("retried", 1n, { reason: "refused svc_admin_abcdefghijkl" })
+        span.event("done", 2n)
+      }).pipe(
         Effect.withSpan("statement", {
           attributes: {
             "db.query.text": "select password from user where token = 'svc_admin_abcdefghijkl'",
@@ -133,6 +137,10 @@ describe("a trace", () => {
       authorization: "<redacted>",
       note: "the key is svc_id_<redacted>",
     })
+    expect((spans[0] as Tracer.NativeSpan).events.map(([name, , attributes]) => [name, attributes])).toEqual([
+      ["retried", { reason: "refused svc_admin_<redacted>" }],
+      ["done", {}],
+    ])
   })
 })
 

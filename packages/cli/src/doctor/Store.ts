@@ -115,7 +115,6 @@ export const keys = Effect.fnUntraced(function* (sql: Sql, settings: Settings) {
     `${name} does not match the database`,
     "Set the key with which the database was written.",
   )
-  if (given.length === 0) return wrong
   return yield* Effect.flatMap(Sealing, ({ openCanary }) => openCanary(canary.sealed)).pipe(
     Effect.as(found("sealing", "ok", `${name} matches the database`)),
     Effect.orElseSucceed(() => wrong),
