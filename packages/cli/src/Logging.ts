@@ -15,21 +15,7 @@ let timer: NodeJS.Timeout | undefined
 const flush = () => {
   if (timer !== undefined) clearTimeout(timer)
   timer = undefined
-  if (waiting.length === 0) return
-  if (process.stdout.destroyed) flushAnyway()
-  else process.stdout.write(waiting.splice(0).join(""))
-}
-
-/**
- * Flushes even after a failed write: a stream that failed once accepts nothing more, but its file may, for example when
- * the disk has room again.
- */
-const flushAnyway = () => {
-  try {
-    writeSync(1, waiting.splice(0).join(""))
-  } catch {
-    // The reader has closed the pipe.
-  }
+  if (waiting.length > 0) process.stdout.write(waiting.splice(0).join(""))
 }
 
 const write = (line: string): void => {
@@ -39,7 +25,12 @@ const write = (line: string): void => {
 
 /** No later flush runs when the process exits. */
 process.on("exit", () => {
-  if (waiting.length > 0) flushAnyway()
+  if (waiting.length === 0) return
+  try {
+    writeSync(1, waiting.splice(0).join(""))
+  } catch {
+    // The reader has closed the pipe.
+  }
 })
 
 const formats = ["auto", "json", "pretty"]
