@@ -1,4 +1,5 @@
 /** The settings of an account, without a browser: what is sent, which session ends, and what a failure leaves. */
+import { act } from "preact/test-utils"
 import { afterEach, beforeEach, expect, it, vi } from "vitest"
 import { browserAt, drawn, Entries, eventually, heldCalls, leaveAll, problem, signedIn, source } from "./Modules.ts"
 
@@ -8,6 +9,7 @@ await source("shell/Look.tsx")
 vi.unstubAllGlobals()
 const { default: SettingsPage } = await source("settings/SettingsPage.tsx")
 const { default: DataPage } = await source("settings/DataPage.tsx")
+const { default: LimitsPage } = await source("settings/LimitsPage.tsx")
 const { client } = await source("client/Queries.ts")
 const { identitiesInput } = await source("shell/Identities.ts")
 const { language } = await source("texts/Texts.ts")
@@ -153,4 +155,54 @@ it("An export is of everything or of one Identity, and can be downloaded only wh
   // Exports that are made are read again meanwhile.
   await vi.waitFor(() => expect(calls.all.at(-1)!.method).toBe("POST"))
   expect(calls.all.at(-1)!.body).toEqual({ identity: "ada" })
+})
+
+it("A limit says how much of it is used, of which Identity, and when it is reached or almost reached", async () => {
+  const use = (name: string, used: number, limit: number, more: object = {}) => ({
+    name,
+    used,
+    limit,
+    unit: "calls",
+    window: "minute",
+    resets_at: "2026-11-20T08:01:00Z",
+    identity: null,
+    ...more,
+  })
+  const bytes = { unit: "bytes", window: null, resets_at: null }
+  const { top } = await drawn(LimitsPage, {})
+  const read = await calls.next()
+  expect(read.url).toBe("/api/limits")
+  await act(async () =>
+    read.answer(200, {
+      limits: [
+        use("calls", 600, 600),
+        use("identity_create", 8, 10),
+        use("handle_check", 0, 60),
+        use("identity_quota", 0, 0, { unit: "identities", window: null, resets_at: null }),
+        use("mail_hourly", 79, 100, { unit: "messages", window: "hour", identity: "ada" }),
+        use("mailbox_bytes", 1024 ** 2, 1024 ** 3, { ...bytes, identity: "ada" }),
+        use("mailbox_bytes", 1024 ** 3, 1024 ** 3, { ...bytes, identity: "bob" }),
+      ],
+    }),
+  )
+  await eventually(() => expect(top.all({ role: "meter" })).toHaveLength(7))
+  const rows = top
+    .all({ class: "box rows limits" })[0]!
+    .all("li")
+    .map(({ textContent }) => textContent)
+  const state = (text: string) => /Limit reached|Almost reached/.exec(text)?.[0]
+  expect(rows.map(state)).toEqual(["Limit reached", "Almost reached", undefined, "Limit reached"])
+  expect(rows.map((text) => text.includes("Resets"))).toEqual([true, true, false, false])
+  expect(rows[0]).toContain("600 of 600 per minute")
+  const cells = top
+    .all("tr")
+    .slice(1)
+    .map((row) => row.all("td").map(({ textContent }) => textContent))
+  expect(cells.map(([handle, mail, size]) => [handle, state(mail!), state(size!)])).toEqual([
+    ["ada", undefined, undefined],
+    ["bob", undefined, "Limit reached"],
+  ])
+  expect([cells[0]![1], cells[0]![2], cells[1]![1]]).toEqual(["79 of 100 per hour", "1 MiB of 1 GiB", ""])
+  const shares = top.all({ role: "meter" }).map(({ attributes }) => Number(attributes["aria-valuenow"]))
+  expect(shares).toEqual([100, 80, 0, 100, 79, 0, 100])
 })

@@ -5,6 +5,7 @@ import { browserAt, drawn, Entries, eventually, heldCalls, leaveAll, problem, so
 
 const { default: VaultPage } = await source("vault/VaultPage.tsx")
 const { SecretForm } = await source("vault/SecretForm.tsx")
+const { Toasts } = await source("ui/Toast.tsx")
 const { client } = await source("client/Queries.ts")
 const { identitiesInput } = await source("shell/Identities.ts")
 const { storeUnsavedFor } = await source("client/Unsaved.ts")
@@ -74,6 +75,29 @@ it("A value is read only on request, for its own namespace, and hidden after 30 
   const [, hide] = listening.mock.calls.find(([type]) => type === "visibilitychange")!
   await act(() => (hide as () => void)())
   expect(value()).toBe(hidden)
+})
+
+it("A value that cannot be read says why, and one that is copied is not shown", async () => {
+  const { press, value, top } = await opened()
+  await press("Reveal")
+  await answered(403, problem(403, { detail: "not yours" }))
+  await eventually(() => expect(top.textContent).toContain("not yours"))
+  const toasts = await drawn(Toasts, {})
+  const written = vi.fn(() => Promise.resolve())
+  vi.stubGlobal("navigator", { clipboard: { writeText: written } })
+  await press("Copy two")
+  await answered(200, { value: "seven" })
+  await eventually(() => expect(written.mock.calls).toEqual([["seven"]]))
+  expect(value()).toBe(hidden)
+  await press("Copy two")
+  await answered(403, problem(403, { detail: "not any more" }))
+  await eventually(() => expect(toasts.top.textContent).toContain("not any more"))
+  await press("Copy two")
+  await act(async () => (await calls.next()).lose())
+  await eventually(() => expect(toasts.top.textContent).toContain("Can’t reach the service"))
+  await press("Restore: Version 6")
+  await answered(409, problem(409, { detail: "not now" }))
+  await eventually(() => expect(top.textContent).toContain("not now"))
 })
 
 it("Only earlier versions can be restored, and a value that was shown before is not shown for the restored one", async () => {

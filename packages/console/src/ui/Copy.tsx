@@ -1,5 +1,6 @@
 /** Buttons that copy a value and confirm what they copied. */
 import { useState } from "preact/hooks"
+import { Refused } from "../client/Client.ts"
 import { Button, type Kind } from "./Button.tsx"
 import { say } from "./texts.ts"
 import { tell } from "./Toast.tsx"
@@ -27,7 +28,14 @@ interface CopyProps {
 export const CopyButton = ({ value, what, children, kind = "plain" }: CopyProps) => {
   const [done, setDone] = useState(false)
   const press = async () => {
-    if (!(await copy(typeof value === "string" ? value : await value(), what))) return
+    let text: string
+    try {
+      text = typeof value === "string" ? value : await value()
+    } catch (cause) {
+      // A value that must be read first may be unavailable.
+      return tell(cause instanceof Refused ? cause.message : say("unreachable"))
+    }
+    if (!(await copy(text, what))) return
     setDone(true)
     setTimeout(setDone, 1500, false)
   }
