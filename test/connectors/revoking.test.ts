@@ -11,7 +11,7 @@ import { actors, identityOf, waitUntil } from "../harness/Actors.ts"
 import { rows } from "../harness/Stores.ts"
 import { ErrorResponse } from "./mastodon/Exchange.ts"
 import { connect, mastodonServer, connectedIdentity, rowOf } from "./ConnectedIdentity.ts"
-import { failures, login, script, scriptedActors, scriptedIdentity } from "./ScriptedPlatform.ts"
+import { failures, login, script, scriptedActors, scriptedIdentity, status } from "./ScriptedPlatform.ts"
 
 const { passing, refused, silence } = failures
 const through = <A, E, R>(message: Effect.Effect<A, E, R>) => ask(message, Timing.askPlatform)
@@ -167,6 +167,32 @@ layer(scriptedActors)("a revocation", (it) => {
       }
       script({ revoke: () => refused })
       expect(yield* pending((yield* disconnected("revoke")).id)).toEqual([])
+    }),
+  )
+
+  it.effect("undoes the first change of a profile, for as long as the same account is connected", () =>
+    Effect.gen(function* () {
+      script()
+      const { id, org_id, actor } = yield* scriptedIdentity("changes")
+      const connectAgain = Effect.fnUntraced(function* (changed: string | undefined, account = status.account) {
+        const credential = Redacted.make(`${changed} ${account.id}`)
+        script({
+          login: () => Effect.succeed({ ...status, account, via: "app_password", credential }),
+          disclose: () => Effect.succeed(changed),
+          inspect: () => Effect.succeed({ ...status, account, disclosed: true }),
+        })
+        yield* through(
+          actor.Login({ org_id, account: "ada", password: "password", apply_disclosure: changed !== undefined }),
+        )
+        const [row] = yield* rows<{ disclosure: string | null }>(
+          (sql) => sql`select disclosure from connector where identity_id = ${id}`,
+        )
+        return row!.disclosure
+      })
+      expect(yield* connectAgain("first")).toBe("first")
+      expect(yield* connectAgain("second")).toBe("first")
+      expect(yield* connectAgain(undefined)).toBe("first")
+      expect(yield* connectAgain(undefined, { ...status.account, id: "2" })).toBeNull()
     }),
   )
 
