@@ -58,7 +58,7 @@ layer(auditLayer, { timeout: "60 seconds" })("the chain of the audit log", (it) 
   it.effect("is listed from a time on, and up to another one without it", () =>
     Effect.gen(function* () {
       const org = yield* makeOrg
-      yield* (yield* Audit).record(act(org))
+      yield* (yield* Audit).record(act(org, { identity: { id: org, handle: "A-da" } }))
       const queries = yield* AuditQueries
       const list = (filter: object) =>
         Effect.map(
@@ -66,7 +66,7 @@ layer(auditLayer, { timeout: "60 seconds" })("the chain of the audit log", (it) 
           ({ records }) => records,
         )
       const [record] = yield* list({})
-      expect(yield* list({ since: record!.at })).toHaveLength(1)
+      for (const one of [{ since: record!.at }, { identity: "ad-a" }]) expect(yield* list(one)).toHaveLength(1)
       expect(yield* list({ until: record!.at })).toEqual([])
       expect(yield* list({ until: new Date(record!.at.getTime() + 1) })).toHaveLength(1)
     }),

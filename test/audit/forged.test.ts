@@ -10,7 +10,7 @@ import { markUnsealed } from "@svc/cluster/audit/AuditPartitions"
 import { rotate } from "@svc/cluster/sealing/Rotation"
 import { parseMasterKeys, Sealing } from "@svc/cluster/sealing/Sealing"
 import { sealKeysOf, ServiceKey } from "@svc/cluster/sealing/ServiceKey"
-import { Clock, Effect, Layer } from "effect"
+import { Clock, Effect, Layer, Stream } from "effect"
 import { TestClock } from "effect/testing"
 import { toPublic } from "@svc/domain/Ids"
 import { makeOrg, waitUntil } from "../harness/Actors.ts"
@@ -131,6 +131,16 @@ layer(auditLayer, { timeout: "60 seconds" })("a forged chain", (it) => {
       expect((yield* faultsOf).filter((one) => /was not sealed/.test(one))).toHaveLength(5)
       yield* oneMore(org, 5)
       expect((yield* refusal(org)).refused).toBe(true)
+      // A record that has no seal is in the exports of its time only.
+      yield* rewriteChain(org, [lines[0]!, ...lines.slice(2)])
+      const at = new Date(lines[1]!.at)
+      const next = new Date(at.getTime() + 1)
+      const unsealed = Effect.fnUntraced(function* (since?: Date, until?: Date) {
+        const found = yield* Stream.runCollect((yield* AuditQueries).sealedLines(org, since, until))
+        return found.filter((line) => line.includes(lines[1]!.id) && line.includes('"sealed":null')).length
+      })
+      expect([yield* unsealed(), yield* unsealed(at, next)]).toEqual([1, 1])
+      expect([yield* unsealed(next), yield* unsealed(undefined, at)]).toEqual([0, 0])
       // The original chain is valid again.
       yield* rewriteChain(org, lines)
       expect(yield* faultsOf).toEqual([])
