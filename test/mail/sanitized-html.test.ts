@@ -64,6 +64,7 @@ describe("Blank HTML", () => {
 
   it("includes margins, images, invisible characters and long white space", () => {
     expect(count('<p style="margin:9px;padding:0"></p>'.repeat(60), "margin")).toBe(50)
+    expect(count(`<table>${"<tr></tr>".repeat(101)}</table>`, "<tr>")).toBe(100)
     // An image without a height counts as one of 150 pixels.
     expect(count('<img src="https://x.example/a.png">'.repeat(30), "<img")).toBe(26)
     expect(count('<img src="https://x.example/a.png" height="20">'.repeat(201), "<img")).toBe(200)

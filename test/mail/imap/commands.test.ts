@@ -38,7 +38,9 @@ describe("FETCH", () => {
       "d FETCH 1 (BINARY.PEEK[1])",
       "e FETCH 1 (BINARY.SIZE[] BINARY.PEEK[])",
       "f FETCH 1 RFC822.SIZE (CHANGEDSINCE 1)",
+      "g FETCH 1 (BINARY.PEEK[1]<1.2> BODY.PEEK[1]<1.2> BODY.PEEK[1]<9.2>)",
     ])
+    expect(text).toContain("(BINARY[1]<1> {2}\r\nex BODY[1]<1> {2}\r\nex BODY[1]<9> {0}\r\n)\r\ng OK")
     expect(text).toMatch(/\* 1 FETCH \(MODSEQ \(2\) RFC822\.SIZE \d+\)\r\nf OK/)
     expect(text).toMatch(/\* 1 FETCH \(UID 1 MODSEQ \(2\) RFC822\.SIZE \d+\)\r\nc OK/)
     expect(text).toContain("* 1 FETCH (BINARY[1] {4}\r\ntext)\r\nd OK")
@@ -229,5 +231,25 @@ describe("commands on folders", () => {
   it("refuse QRESYNC parameters of a client that has not enabled it", async () => {
     const text = await said(["a SELECT INBOX (QRESYNC (1 1))", "b ENABLE QRESYNC", "c SELECT INBOX (QRESYNC (1 1))"])
     expect(text).toMatch(/^a NO \[CLIENTBUG\] .*\r\n[^]*\r\nc OK /)
+  })
+
+  it("report all messages of a folder as removed that another session deletes", async () => {
+    const store = MemoryStore.make()
+    const session = await open({ store })
+    await session.feed(Buffer.from(`${login}a CREATE x\r\n${append("b", "x")}c SELECT x\r\n`))
+    await said(["a DELETE x"], { store })
+    session.forget()
+    await session.feed(Buffer.from("d NOOP\r\n"))
+    expect(session.said()).toBe("* 1 EXPUNGE\r\nd OK NOOP completed.\r\n")
+  })
+
+  it("return no quota of a folder that does not exist", async () => {
+    expect(await said(["a GETQUOTAROOT x"])).toMatch(/^a NO \[NONEXISTENT\] /)
+  })
+
+  it("show a subscription to a folder that does not exist as such, and remove one to any name", async () => {
+    const text = await said(["a SUBSCRIBE gone", 'b LSUB "" gone', 'c LIST (SUBSCRIBED) "" gone', "d UNSUBSCRIBE a//b"])
+    expect(text).toContain('* LSUB (\\Noselect) "/" gone\r\nb OK')
+    expect(text).toMatch(/\* LIST \(\\NonExistent .*\\Subscribed\) "\/" gone\r\nc OK .*\r\nd OK /)
   })
 })

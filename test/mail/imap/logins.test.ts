@@ -72,6 +72,17 @@ describe("failed logins", () => {
     }).pipe(Effect.provide(logins)),
   )
 
+  it.effect("are counted per network of an IPv6 client, which has many addresses", () =>
+    Effect.gen(function* () {
+      const waits = yield* failures(
+        4,
+        (n) => `mailbox${n}`,
+        (n) => `2001:db8::${n}`,
+      )
+      expect(waits).toEqual([0, 0, 250, 500])
+    }).pipe(Effect.provide(logins)),
+  )
+
   it.effect("are also counted per Mailbox, for any address and any spelling of the name", () =>
     Effect.gen(function* () {
       const spellings = ["ada", "Ada", "a-da@mail.localhost", "ADA@MAIL.LOCALHOST"]
@@ -120,7 +131,8 @@ describe("a login with an Identity Key", () => {
     Effect.gen(function* () {
       for (const user of [undefined, "a-da", "ADA@mail.localhost"])
         expect([user, yield* login(user, "192.0.2.1")]).toEqual([user, "ada"])
-      expect(yield* login("grace", "192.0.2.1")).toBe("refused")
+      for (const user of ["grace", "ada@other.example"])
+        expect([user, yield* login(user, "192.0.2.1")]).toEqual([user, "refused"])
     }).pipe(Effect.provide(loginsWith(() => Effect.succeed(caller)))),
   )
 

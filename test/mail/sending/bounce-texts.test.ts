@@ -55,6 +55,12 @@ describe("The text of a bounce", () => {
     )
   })
 
+  it("names an address without the full stop that ends its sentence", () => {
+    expect(reported([], "Your message could not be delivered to Grace@example.org.")).toMatchObject([
+      { addresses: ["grace@example.org"] },
+    ])
+  })
+
   it("does not count in a quotation", () => {
     const found = reported([], "Delivery failed.", "> 550 5.1.1 No such user", "552 5.2.2 Over quota")
     expect(found).toMatchObject([{ status: "5.2.2", hard: false }])

@@ -125,7 +125,6 @@ function* gathered(roots: ReadonlyArray<Container>): CooperativeWork.Cooperative
   for (const root of roots) {
     if (++looked % CooperativeWork.step === 0) yield
     const { text, isReply } = subjectOf(root)
-    if (text === "") continue
     const held = bySubject.get(text)
     if (held === undefined || (held.message !== undefined && root.message === undefined)) bySubject.set(text, root)
     else if (held.message !== undefined && subjectOf(held).isReply && !isReply) bySubject.set(text, root)
@@ -143,7 +142,6 @@ function* gathered(roots: ReadonlyArray<Container>): CooperativeWork.Cooperative
     else if (held.message === undefined || (isReply && !subjectOf(held).isReply)) adopt(held, root)
     else {
       const both: Container = { message: undefined, parent: undefined, children: [] }
-      out.delete(held)
       adopt(both, held)
       adopt(both, root)
       out.add(both)
