@@ -244,7 +244,10 @@ layer(storesLayer)("the lookup of", (it) => {
       const later = Timing.lastUsedMillis + 1
       yield* usedAt(later, "192.0.2.3")
       const extended = yield* waitUntil(uses, ([row]) => row!.session.getTime() === at(later).getTime(), 0)
-      expect(extended.value).toMatchObject([{ ends: at(later + Timing.sessionMillis) }])
+      const ends = at(later + Timing.sessionMillis)
+      expect(extended.value).toMatchObject([{ ends }])
+      const { session: shown } = yield* (yield* CredentialLookup).resolve(Redacted.make(session.token))
+      expect(shown).toEqual({ createdAt: at(0), expiresAt: ends })
       // Without an address the last one stays.
       yield* TestClock.adjust(later)
       yield* (yield* CredentialLookup).resolve(Redacted.make(key.token))
