@@ -252,4 +252,9 @@ describe("commands on folders", () => {
     expect(text).toContain('* LSUB (\\Noselect) "/" gone\r\nb OK')
     expect(text).toMatch(/\* LIST \(\\NonExistent .*\\Subscribed\) "\/" gone\r\nc OK .*\r\nd OK /)
   })
+
+  it("permit no flags in a folder that is only examined", async () => {
+    const text = await said(["a CREATE x", "c EXAMINE x", "d SELECT x"])
+    expect(text).toMatch(/\[PERMANENTFLAGS \(\)\][^]*\r\nc OK [^]*\[PERMANENTFLAGS \(.+\\\*\)\][^]*\r\nd OK /)
+  })
 })
