@@ -54,6 +54,8 @@ describe("backups in a folder", () => {
     expect(BackupLocation.prune(folder, 3)).toEqual([])
     expect(BackupLocation.prune(folder, 2)).toEqual([oldest])
     expect(readdirSync(folder)).toHaveLength(4)
+    for (const keep of [0, -1]) BackupLocation.prune(folder, keep)
+    expect(BackupLocation.backupsIn(folder)).toEqual([youngest])
   })
 })
 

@@ -90,12 +90,14 @@ it("stores who may call, without a port too", async () => {
 it("reports when the local port stops and resumes responding", async () => {
   const { handle, secrets } = await makeIdentity(service.base, session)
   const dead = await freePort()
-  const tunnel = svc(secrets.identity_key, String(dead))
+  // Linux has every address of 127.0.0.0/8.
+  const host = process.platform === "linux" ? "127.0.0.2" : "127.0.0.1"
+  const tunnel = svc(secrets.identity_key, String(dead), "--host", host)
   // The warning appears before the first request.
-  await tunnel.until(() => tunnel.errors().includes(`127.0.0.1:${dead} is unreachable (ECONNREFUSED)`))
+  await tunnel.until(() => tunnel.errors().includes(`${host}:${dead} is unreachable (ECONNREFUSED)`))
   expect((await fetchPublic(service.edgePort, handle, "/")).status).toBe(502)
   const late = createServer((_, outgoing) => outgoing.end("late"))
-  await new Promise<void>((resolve) => late.listen(dead, "127.0.0.1", resolve))
+  await new Promise<void>((resolve) => late.listen(dead, host, resolve))
   expect((await fetchPublic(service.edgePort, handle, "/")).body).toBe("late")
   await tunnel.until(() => tunnel.out().includes("answers again"))
   tunnel.stop()

@@ -58,9 +58,9 @@ export const backupsIn = (folder: string): ReadonlyArray<string> =>
 
 export const nameAt = (at: Date): string => `svc-${at.toISOString().replace(/[-:]|\.\d+/g, "")}.tar.zst`
 
-/** Removes all but the newest backups and returns the removed files. */
+/** Removes all but the newest backups and returns the removed files. At least one backup stays. */
 export const prune = (folder: string, keep: number): ReadonlyArray<string> => {
-  const old = backupsIn(folder).slice(keep)
+  const old = backupsIn(folder).slice(Math.max(1, keep))
   for (const file of old) fs.rmSync(file)
   return old
 }

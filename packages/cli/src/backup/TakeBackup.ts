@@ -77,7 +77,7 @@ export const run = Effect.fn("svc.backup")(function* (
     const bytes = file === "-" ? 0 : fs.statSync(file).size
     const sql = yield* Unhurried
     yield* sql`insert into backup (finished_at, bytes, rows) values (${new Date(yield* Clock.currentTimeMillis)}, ${bytes}, ${rowsOf(manifest)})`
-    const removed = isFolder && Option.isSome(keep) ? BackupLocation.prune(target, Math.max(1, keep.value)) : []
+    const removed = isFolder && Option.isSome(keep) ? BackupLocation.prune(target, keep.value) : []
     // Standard output receives the backup, or what machines read about it.
     if (file !== "-" && isForMachines(format)) {
       const tables = manifest.tables.length
