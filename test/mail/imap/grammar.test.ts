@@ -3,6 +3,7 @@
  * every limit at its edge. The messages have other UIDs than sequence numbers, and no two of their values are equal.
  */
 import { limits, Malformed, Reader } from "@svc/mail-gateway/mail/imap/protocol/Reader"
+import * as SearchKeys from "@svc/mail-gateway/mail/imap/protocol/SearchKeys"
 import * as Sets from "@svc/mail-gateway/mail/imap/protocol/Sets"
 import { toPublic } from "@svc/domain/Ids"
 import { describe, expect, it } from "vitest"
@@ -36,6 +37,38 @@ describe("The characters of", () => {
       expect(reader(`"a${escaped}b"`).string().toString(), char).toBe(`a${char}b`)
     }
     for (const wrong of ['"a', '"a\\b"', '"a\nb"', "a"]) expect(() => reader(wrong).string(), wrong).toThrow(Malformed)
+  })
+})
+
+describe("A search", () => {
+  const read = (text: string) => SearchKeys.keys(reader(text))
+  const day = "2026-02-01"
+
+  it.each([
+    ["BEFORE 1-Feb-2026", { _tag: "Day", of: "received", is: "before", day }],
+    ["ON 1-Feb-2026", { _tag: "Day", of: "received", is: "on", day }],
+    ["SINCE 1-Feb-2026", { _tag: "Day", of: "received", is: "since", day }],
+    ["SENTBEFORE 1-Feb-2026", { _tag: "Day", of: "sent", is: "before", day }],
+    ["SENTON 1-Feb-2026", { _tag: "Day", of: "sent", is: "on", day }],
+    ["SENTSINCE 1-Feb-2026", { _tag: "Day", of: "sent", is: "since", day }],
+    ["OLD", { _tag: "Not", key: { _tag: "Recent" } }],
+    ["OLDER 7", { _tag: "Age", is: "older", seconds: 7 }],
+    ["YOUNGER 7", { _tag: "Age", is: "younger", seconds: 7 }],
+    ["LARGER 7", { _tag: "Size", is: "larger", bytes: 7 }],
+    ["SMALLER 7", { _tag: "Size", is: "smaller", bytes: 7 }],
+    ["EMAILID a", { _tag: "Id", of: "email", id: "a" }],
+    ["THREADID a", { _tag: "Id", of: "thread", id: "a" }],
+    ["UID $", { _tag: "Saved" }],
+  ])("for %s is parsed", (text, key) => {
+    expect(read(text)).toEqual(key)
+  })
+
+  it("has at most 500 keys and texts of at most 1,000 bytes", () => {
+    const all = (count: number) => Array.from({ length: count }, () => "ALL").join(" ")
+    expect(() => read(all(500))).not.toThrow()
+    expect(() => read(all(501))).toThrow(Malformed)
+    expect(() => read(`TEXT ${"a".repeat(1_000)}`)).not.toThrow()
+    expect(() => read(`TEXT ${"a".repeat(1_001)}`)).toThrow(Malformed)
   })
 })
 
