@@ -66,18 +66,18 @@ describe("A Webhook", () => {
     failing_since: null,
     created_at: "2026-11-20T08:00:00Z",
   }
-  const opened = async (more: object = {}) => {
+  const opened = async (more: object = {}, filter = "") => {
     const key = ["GET /api/identities/:handle/webhooks/:id", { params: { handle: "ada", id: "wh_1" } }]
     client.setQueryData(key, { ...webhook, ...more })
     const shown = await drawn(WebhookPage, { handle: "ada", id: "wh_1" })
     const read = await calls.next()
-    expect(read.url).toBe(`${at}/wh_1/deliveries?limit=50`)
+    expect(read.url).toBe(`${at}/wh_1/deliveries?limit=50${filter}`)
     await act(async () => read.answer(200, { deliveries: [], next_cursor: null }))
     return shown
   }
 
   it("is changed with its present members", async () => {
-    const { press, check, submit, enter } = await opened()
+    const { press, check, submit, enter, top } = await opened()
     await press("Edit")
     await check("email.sent", false)
     await enter("Description", " New ")
@@ -88,6 +88,18 @@ describe("A Webhook", () => {
       `${at}/wh_1`,
       { url: "https://example.org/hook", event_types: ["email.received"], description: "New" },
     ])
+    expect(top.all("dialog")).toHaveLength(1)
+    await act(async () => request.answer(200, {}))
+    await eventually(() => expect(top.all("dialog").length).toBe(0))
+  })
+
+  it.each([
+    ["failed", "&status=failed", "No results"],
+    ["nonsense", "", "No deliveries yet"],
+  ])("shows the deliveries of the status in its address: %s", async (status, filter, text) => {
+    await browserAt(`/identities/ada/webhooks/wh_1?status=${status}`)
+    const { top } = await opened({}, filter)
+    await eventually(() => expect(top.textContent).toContain(text))
   })
 
   it.each([
