@@ -17,6 +17,17 @@ const multipart = (boundary: string, ...parts: ReadonlyArray<string>) =>
   `Content-Type: multipart/mixed; boundary="${boundary}"\n\n${parts.map((part) => `--${boundary}\n${part}\n`).join("")}--${boundary}--\n`
 
 describe("A part", () => {
+  it("has several languages and the last of repeated fields in its BODYSTRUCTURE", () => {
+    const fields = "Content-Language: de, fr\nContent-ID: <1>\nContent-ID: <2>"
+    const written = Structure.write(Structure.make(bytes(`${fields}\n\nx`)).root, true)
+    expect(written).toBe('("text" "plain" ("charset" "us-ascii") "<2>" NIL "7bit" 1 0 NIL NIL ("de" "fr") NIL)')
+  })
+
+  it("has at most 500 addresses in a field of its ENVELOPE", () => {
+    const { envelope } = Structure.make(bytes(`To: ${Array.from({ length: 501 }, () => "a@b.example").join(",")}\n\nx`))
+    expect(envelope.match(/b\.example/g)).toHaveLength(500)
+  })
+
   it("that is marked as an attachment, in small or capital letters, is not shown, even without a file name", () => {
     const { text, attachments } = mail(multipart("b", "\na", "Content-Disposition: ATTACHMENT\n\nb"))
     expect([text, attachments]).toEqual(["a", [{ index: 0, filename: null, content_type: "text/plain", size: 1 }]])
