@@ -120,7 +120,8 @@ describe.skipIf(!has("chromium"))("Account pages of the console", () => {
     const { page, context, api, email } = await open("/settings")
     await page.getByLabel("Language").selectOption("de")
     await page.getByRole("heading", { level: 1, name: "Einstellungen" }).waitFor()
-    expect(await page.evaluate("document.documentElement.lang")).toBe("de")
+    // The page is drawn in the new language before its element says so.
+    await page.locator("html[lang=de]").waitFor({ state: "attached" })
     await eventually(
       () => api("GET", "/api/auth/session"),
       ({ body }) => body.org.language === "de",

@@ -66,7 +66,8 @@ describe("Tools", () => {
     const undeclared = await tool("svc_vault_set", { name: "x", value: "v", colour: "red" })
     expect(undeclared.structuredContent).toMatchObject({
       code: "invalid_request",
-      detail: "Unknown argument colour. The tool takes name, identity, value, description, idempotency_key.",
+      detail:
+        "Unknown argument colour. The tool takes name, identity, value, description, idempotency_key, allow_duplicate.",
     })
     for (const handle of [".", "..", ""]) {
       expect((await tool("svc_identity_get", { handle })).structuredContent.code, handle).toBe("invalid_request")

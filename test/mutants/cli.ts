@@ -81,8 +81,8 @@ export const cli: Mutants = {
   },
   "prune-keeps-one-less": {
     file: "cli/src/backup/BackupLocation.ts",
-    from: "backupsIn(folder).slice(keep)",
-    to: "backupsIn(folder).slice(keep - 1)",
+    from: "backupsIn(folder).slice(Math.max(1, keep))",
+    to: "backupsIn(folder).slice(Math.max(1, keep - 1))",
     bug: "one backup less stays than was asked for",
     tests: ["cli/operating"],
   },

@@ -7,7 +7,7 @@ import { type EndpointPolicy, policyOf } from "@svc/domain/account/Policy"
 import type { ScopeName } from "@svc/domain/account/Scope"
 import { scopeOf } from "@svc/domain/account/EndpointScope"
 import { Tool, type ToolEffect, type ToolInfo } from "@svc/domain/mcp/Tool"
-import { Context } from "effect"
+import { Array as Arr, Context } from "effect"
 import type { HttpMethod } from "effect/http"
 import type { HttpApiEndpoint } from "effect/http-api"
 import { document, ownRateLimit, who } from "../openapi/Document.ts"
@@ -148,8 +148,8 @@ export const endpoints: ReadonlyArray<BoundTool> = Object.values(Api.groups).fla
 )
 
 /** Returns the tool of these endpoints, which have the same caller, scope, path arguments and result. */
-const toolOf = (all: ReadonlyArray<BoundTool>): BoundTool => {
-  const [first] = all as readonly [BoundTool]
+const toolOf = (all: Arr.NonEmptyReadonlyArray<BoundTool>): BoundTool => {
+  const [first] = all
   if (first.choice === undefined) return first
   const { argument } = first.choice
   const byValue = new Map(all.map((one) => [one.choice!.value, one]))
@@ -171,7 +171,7 @@ const toolOf = (all: ReadonlyArray<BoundTool>): BoundTool => {
   }
 }
 
-export const tools: ReadonlyArray<BoundTool> = [...Map.groupBy(endpoints, ({ listed }) => listed.name).values()].map(
+export const tools: ReadonlyArray<BoundTool> = Object.values(Arr.groupBy(endpoints, ({ listed }) => listed.name)).map(
   toolOf,
 )
 
