@@ -78,7 +78,7 @@ describe("an audit sentence", () => {
     expect(inAll({ actor, count: 2 })[0]).toBe("Claude revoked the key 'laptop' × 2")
   })
 
-  it("of an action differs from that of every other one, unless both do the same", () => {
+  it("of an action differs from those of all actions that do something else", () => {
     const same: ReadonlyArray<ReadonlyArray<string>> = [
       ["sign_in.consumeMagicLink", "oauth.token"],
       ["audit.list", "audit.read"],

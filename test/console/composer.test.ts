@@ -157,14 +157,17 @@ describe("A message", () => {
     await eventually(() => expect(entries).toEqual(["replace /identities/ada/mail/msg_9"]))
   })
 
-  it.each(["queued", "awaiting_approval"])("says after sending whether it is sent: %s", async (status) => {
-    const toasts = await drawn(Toasts, {})
-    const { sent, enter } = await opened({ to: ["ok@example.org"], subject: "One", text: "Dear" })
-    await enter("Subject", "Two")
-    const [, send] = await sent()
-    await act(async () => send.answer(202, { id: "msg_9", status }))
-    await eventually(() => expect(toasts.top.textContent).toContain(say(status === "queued" ? "queued" : "awaiting")))
-  })
+  it.each(["queued", "awaiting_approval"])(
+    "says after sending whether the message was sent or awaits approval: %s",
+    async (status) => {
+      const toasts = await drawn(Toasts, {})
+      const { sent, enter } = await opened({ to: ["ok@example.org"], subject: "One", text: "Dear" })
+      await enter("Subject", "Two")
+      const [, send] = await sent()
+      await act(async () => send.answer(202, { id: "msg_9", status }))
+      await eventually(() => expect(toasts.top.textContent).toContain(say(status === "queued" ? "queued" : "awaiting")))
+    },
+  )
 
   it("is saved when the tab is hidden and when the page is left, which asks only if it cannot be saved", async () => {
     const asked = vi.fn(() => false)

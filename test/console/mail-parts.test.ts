@@ -259,7 +259,7 @@ describe("A message that is opened", () => {
   const row = (summary: object) =>
     drawn(MessageItem, { handle: "ada", summary: whole(summary), open: false, onToggle() {}, onRemoved() {} })
 
-  it("shows everybody whom it concerns, and links each tag to its messages", async () => {
+  it("shows its sender and all recipients, and links each tag to its messages", async () => {
     const more = { cc: [person("bob")], bcc: [person("eve")], reply_to: [person("desk")], tags: ["a&b"] }
     const { facts, links } = await opened({ seen: true, ...more })
     expect(facts()).toMatchObject({

@@ -116,7 +116,7 @@ describe("Request body", () => {
     ])
   })
 
-  it("that says that it is not compressed is accepted", async () => {
+  it("whose `Content-Encoding` is `identity` is accepted", async () => {
     const answer = await raw(
       "POST",
       "/api/keys",
@@ -161,7 +161,7 @@ describe("Request body", () => {
     expect([known.status, codeOf(known)]).toEqual([400, "invalid_request"])
   })
 
-  it("that has too many values is rejected from anonymous clients too, also without its length", async () => {
+  it("with too many values is rejected from anonymous clients too, also without a `Content-Length`", async () => {
     const headers = { "content-type": "application/json", "transfer-encoding": "chunked" }
     const answer = await raw("POST", "/api/contact", headers, JSON.stringify({ name: Array(5_001).fill(0) }))
     expect([answer.status, JSON.parse(answer.body.toString()).detail]).toEqual([

@@ -223,7 +223,7 @@ describe("commands on folders", () => {
     expect(text).toMatch(/i BAD (?!No message )/)
   })
 
-  it("say that the selected folder is closed if its deletion closes it, in IMAP4rev2", async () => {
+  it("report in IMAP4rev2 that the deletion of the selected folder closed it", async () => {
     const text = await said(["a ENABLE IMAP4rev2", "b CREATE x", "c SELECT x", "d DELETE x", "e CHECK"])
     expect(text).toMatch(/\* OK \[CLOSED\] .*\r\nd OK .*\r\ne BAD /)
   })
@@ -253,7 +253,7 @@ describe("commands on folders", () => {
     expect(text).toMatch(/\* LIST \(\\NonExistent .*\\Subscribed\) "\/" gone\r\nc OK .*\r\nd OK /)
   })
 
-  it("permit no flags in a folder that is only examined", async () => {
+  it("permit no flags in a folder that was opened by EXAMINE", async () => {
     const text = await said(["a CREATE x", "c EXAMINE x", "d SELECT x"])
     expect(text).toMatch(/\[PERMANENTFLAGS \(\)\][^]*\r\nc OK [^]*\[PERMANENTFLAGS \(.+\\\*\)\][^]*\r\nd OK /)
   })

@@ -23,15 +23,15 @@ const duplicate: Json = {
     "True makes an equal call of the last 60 seconds a second time. Otherwise its first result is returned, with `repeated` true.",
 }
 
-const always: Json = {
+const withoutEffect: Json = {
   type: "boolean",
   default: false,
-  description: "Changes nothing here: the tool makes every call, since a repeated call has the effect of one.",
+  description: "Has no effect: the tool makes every call, because a call that is made twice has the effect of one.",
 }
 
 /** The arguments that control repetition, as JSON Schema. Every tool that writes takes both, so that a client can always pass them. */
 export const repetitionArguments = (effect: ToolEffect): Json =>
-  effect === "read" ? {} : { idempotency_key: key, allow_duplicate: effect === "write" ? duplicate : always }
+  effect === "read" ? {} : { idempotency_key: key, allow_duplicate: effect === "write" ? duplicate : withoutEffect }
 
 /** Sorts the members of objects, so that equal arguments have equal texts. */
 export const ordered = (value: unknown): unknown => {

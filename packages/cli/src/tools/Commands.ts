@@ -102,7 +102,7 @@ const nounOf = (name: string) => kebab(name.replace(/^svc_/, "").replace(/_[^_]+
 
 const verbOf = (name: string) => kebab(name.split("_").at(-1)!)
 
-/** An endpoint that an argument of its tool selects has that argument's value as its verb: `svc approval refuse`. */
+/** Returns the verb of a command. If an argument of the tool selects the endpoint, its value is the verb: `svc approval refuse`. */
 const commandNameOf = ({ listed, choice }: BoundTool) => choice?.value ?? verbOf(listed.name)
 
 /** Returns a tool's text with the names of commands in place of those of tools. */

@@ -1,10 +1,12 @@
 /**
- * Formats responses for people: a list as a table, series as one table of their values, anything else as names and values. A column is a path into the entry
- * (`post.author`), or `what`, the sentence of an Event.
+ * Formats responses for people: a list as a table, series as one table of their values, anything else as names and
+ * values. A column is a path into the entry (`post.author`), or `what`, the sentence of an Event.
  */
 import { eventSentence } from "@svc/domain/events/EventSentences"
+import type { UsageSeries } from "@svc/domain/usage/UsageApi"
 import { terminalText } from "../client/Printing.ts"
 
+type Series = (typeof UsageSeries)["Encoded"]
 type Members = Readonly<Record<string, unknown>>
 
 const isObject = (value: unknown): value is Members =>
@@ -112,14 +114,13 @@ const pairs = (value: Members, indent = "", columns?: ReadonlyArray<string>): Re
   })
 
 /** Formats series as one table: a line per time, and a column per series that has points. */
-const seriesTable = (series: ReadonlyArray<Members>): string => {
+const seriesTable = (series: ReadonlyArray<Series>): string => {
   const rows = new Map<string, Record<string, unknown>>()
   const columns = ["at"]
   for (const { metric, identity, webhook_id, points } of series) {
     const column = [metric, metric === "activity" ? identity : webhook_id].filter(Boolean).join(" ")
-    for (const { at, value } of points as ReadonlyArray<{ readonly at: string; readonly value: number }>)
-      rows.set(at, { ...(rows.get(at) ?? { at }), [column]: value })
-    if ((points as ReadonlyArray<unknown>).length > 0) columns.push(column)
+    if (points.length > 0) columns.push(column)
+    for (const { at, value } of points) rows.set(at, { ...(rows.get(at) ?? { at }), [column]: value })
   }
   return rows.size === 0
     ? "There was no activity."

@@ -12,7 +12,7 @@ export interface Usage {
   readonly requests: number
   /** Number of HTTP responses that were errors. */
   readonly errors: number
-  /** Numbers of the other HTTP responses by the time to their first byte (`bucketOf`). */
+  /** How many of the other HTTP responses took how long until their first byte, by the bucket of the duration (`bucketOf`). */
   readonly durations: ReadonlyMap<number, number>
 }
 

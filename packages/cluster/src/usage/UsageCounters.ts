@@ -28,7 +28,7 @@ export type Counted = { readonly identity: string } | { readonly org: string }
 export interface Amount {
   readonly count: number
   readonly failed?: number
-  /** The duration, if it is measured (`bucketOf`). Without it, the count adds to those of unknown duration. */
+  /** The bucket of the duration (`bucketOf`); absent if the duration was not measured. */
   readonly bucket?: number
   readonly bytes_in?: number
   readonly bytes_out?: number
@@ -54,7 +54,7 @@ const bucketsPerDoubling = 4
 /** Returns the bucket of a duration in milliseconds. Everything below a millisecond is in the first one. */
 export const bucketOf = (millis: number): number => Math.round(bucketsPerDoubling * Math.log2(Math.max(1, millis)))
 
-/** Returns the duration in milliseconds that stands for a bucket. */
+/** Returns the duration in milliseconds at the middle of a bucket. */
 export const millisOf = (bucket: number): number => Math.round(2 ** (bucket / bucketsPerDoubling))
 
 /** Maximum number of sums in memory; further Identities are not counted until the next statement. */

@@ -51,7 +51,7 @@ const quantile = (rows: Rows, share: number): number => {
   return 0
 }
 
-/** The metrics of each kind of rows, from those of one step. */
+/** Computes the metrics of a step from its rows of each kind. */
 const valuesOf: { readonly [K in UsageKind]: (rows: Rows) => Values } = {
   mail_received: (rows) => ({ mail_received: sum(rows, "count") }),
   mail_sent: (rows) => ({ mail_sent: sum(rows, "count") }),

@@ -28,7 +28,7 @@ const counted = (
   return { label, tone, values: counts, whole: format(sum(counts)) }
 }
 
-/** The durations of each step; those of the period are named by the lowest and the highest one. */
+/** The durations of each step. The legend shows the lowest and the highest one of the period. */
 const durations = (label: string, tone: Series["tone"], values: ReadonlyArray<number | null>): Series => {
   const measured = values.filter((value) => value !== null)
   const ends = new Set([Math.min(...measured), Math.max(...measured)].map(duration))

@@ -19,14 +19,15 @@ export const identitiesAtMost = 200
 /** The span of a request without `from`, in steps. */
 export const defaultSteps: { readonly [S in Step]: number } = { hour: 24, day: 30 }
 
-/** What is counted, with its meaning. Durations are known to within 9%. */
+/** The metrics, each with its description. */
 export const metrics = {
   mail_received: "messages stored in the Mailbox",
   mail_sent: "messages accepted for sending; a message that needs approval counts when it is approved",
   mail_refused: "incoming messages that were rejected because of their size or a full Mailbox",
   deliveries_succeeded: "delivery attempts to Webhooks that got a 2xx response",
   deliveries_failed: "delivery attempts to Webhooks that failed",
-  delivery_ms_p50: "half of the delivery attempts took at most this many milliseconds",
+  delivery_ms_p50:
+    "half of the delivery attempts took at most this many milliseconds (to within 9%, like the other durations)",
   delivery_ms_p95: "95% of the delivery attempts took at most this many milliseconds",
   tunnel_requests: "HTTP requests and TCP connections through the Tunnel",
   tunnel_errors: "HTTP requests that got a 5xx response, or none because no agent was connected",
