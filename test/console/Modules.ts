@@ -6,6 +6,7 @@ import { act } from "preact/test-utils"
 import { vi } from "vitest"
 import { root } from "../house/Imports.ts"
 import { patience } from "../harness/Eventually.ts"
+import { Drawn } from "./Drawn.ts"
 
 /** Imports a module of the console. The console has its own type configuration, so its modules are imported without types. */
 export const source = (file: string): Promise<any> => import(path.join(root, "packages/console/src", file))
@@ -176,92 +177,6 @@ for (const [name, value] of Object.entries({
   Object.defineProperty(Entries.prototype, name, { value })
 }
 
-/** An element with its attributes, as far as components use elements. */
-export class Drawn {
-  readonly nodeType: 1 | 3
-  readonly localName: string
-  data = ""
-  parentNode: Drawn | null = null
-  readonly childNodes: Array<Drawn> = []
-  readonly attributes: Record<string, string> = {}
-  readonly #listeners: Record<string, (event: object) => void> = {}
-  readonly namespaceURI = "http://www.w3.org/1999/xhtml"
-  readonly style = {}
-  constructor(localName: string, text?: string) {
-    this.nodeType = text === undefined ? 1 : 3
-    this.localName = localName
-    this.data = text ?? ""
-  }
-  get firstChild(): Drawn | null {
-    return this.childNodes[0] ?? null
-  }
-  get nextSibling(): Drawn | null {
-    return this.parentNode?.childNodes[this.parentNode.childNodes.indexOf(this) + 1] ?? null
-  }
-  get textContent(): string {
-    return this.nodeType === 3 ? this.data : this.childNodes.map(({ textContent }) => textContent).join("")
-  }
-  get parentElement(): Drawn | null {
-    return this.parentNode
-  }
-  insertBefore(node: Drawn, before: Drawn | null) {
-    node.remove()
-    this.childNodes.splice(before === null ? this.childNodes.length : this.childNodes.indexOf(before), 0, node)
-    node.parentNode = this
-  }
-  appendChild(node: Drawn) {
-    this.insertBefore(node, null)
-  }
-  removeChild(node: Drawn) {
-    node.remove()
-  }
-  remove() {
-    this.parentNode?.childNodes.splice(this.parentNode.childNodes.indexOf(this), 1)
-    this.parentNode = null
-  }
-  contains(node: Drawn | null): boolean {
-    return node !== null && (node === this || this.contains(node.parentNode))
-  }
-  setAttribute(name: string, value: unknown) {
-    this.attributes[name] = String(value)
-  }
-  removeAttribute(name: string) {
-    delete this.attributes[name]
-  }
-  addEventListener(type: string, listener: (event: object) => void) {
-    this.#listeners[type.toLowerCase()] = listener
-  }
-  removeEventListener(type: string) {
-    delete this.#listeners[type.toLowerCase()]
-  }
-  getBoundingClientRect = () => ({ left: 0, top: 0, width: 300, height: 100 })
-  showModal() {}
-  close() {}
-  focus() {}
-  scrollIntoView() {}
-  /** Selectors find nothing without a browser. */
-  querySelector() {
-    return null
-  }
-  /** Calls the listener of an event, and returns whether its default action was prevented. */
-  fire(type: string, members: object = {}): boolean {
-    let prevented = false
-    const preventDefault = () => {
-      prevented = true
-    }
-    this.#listeners[type]?.call(this, { type, currentTarget: this, target: this, preventDefault, ...members })
-    return prevented
-  }
-  /** The elements within this one that have this name, or this attribute. */
-  all(wanted: string | Readonly<Record<string, string>>): ReadonlyArray<Drawn> {
-    const isWanted = (one: Drawn) =>
-      typeof wanted === "string"
-        ? one.localName === wanted
-        : Object.entries(wanted).every(([name, value]) => one.attributes[name] === value)
-    return this.childNodes.flatMap((one) => [...(isWanted(one) ? [one] : []), ...one.all(wanted)])
-  }
-}
-
 /** Stubs the address and the history of a browser, and returns the entries that were made: `push /identities`. */
 export const browserAt = async (path: string) => {
   const entries: Array<string> = []
@@ -289,19 +204,28 @@ class Observer {
 /** Draws a component into elements without a browser. */
 export const drawn = async <P extends object>(component: (props: P) => unknown, props: P) => {
   const { client } = await source("client/Queries.ts")
-  const tab = new Set<() => void>()
+  /** The listeners of the document and the window, by event and phase. */
+  const listeners: Record<string, Set<(event: object) => void>> = {}
+  const of = (type: string, { capture = false } = {}) =>
+    (listeners[`${type}${capture ? " capture" : ""}`] ??= new Set())
+  const events = {
+    addEventListener: (type: string, run: (event: object) => void, how?: object) => void of(type, how).add(run),
+    removeEventListener: (type: string, run: (event: object) => void, how?: object) => void of(type, how).delete(run),
+  }
+  const happen = (event: string, members: object = {}) =>
+    act(() => listeners[event]?.forEach((run) => run({ preventDefault: () => {}, ...members })))
   vi.stubGlobal("document", {
     createElementNS: (_: string, name: string) => new Drawn(name),
     createTextNode: (text: string) => new Drawn("", text),
     documentElement: new Drawn("html"),
     activeElement: null,
-    addEventListener: (type: string, run: () => void) => type === "visibilitychange" && tab.add(run),
-    removeEventListener: (_: string, run: () => void) => tab.delete(run),
+    ...events,
   })
   vi.stubGlobal("ResizeObserver", Observer)
   vi.stubGlobal("innerHeight", 1_000)
   vi.stubGlobal("HTMLElement", Drawn)
-  for (const name of ["addEventListener", "removeEventListener", "scrollTo"]) vi.stubGlobal(name, () => {})
+  vi.stubGlobal("scrollTo", () => {})
+  for (const [name, run] of Object.entries(events)) vi.stubGlobal(name, run)
   const top = new Drawn("body")
   const draw = (child: ComponentChild) =>
     act(() => render(h(QueryClientProvider, { client, children: child }), top as never))
@@ -337,8 +261,10 @@ export const drawn = async <P extends object>(component: (props: P) => unknown, 
     submit: () => fire(top.all("form").at(-1), "submit"),
     showTab: (visibilityState: "hidden" | "visible") => {
       Object.assign(document, { visibilityState })
-      return act(() => tab.forEach((run) => run()))
+      return happen("visibilitychange")
     },
+    /** Runs the listeners of the document and the window, as `resize`, or as `scroll capture` those that capture it. */
+    happen,
     /** Returns the terms of the page and their values. */
     facts: () => {
       const values = top.all("dd").map(({ textContent }) => textContent)

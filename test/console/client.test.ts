@@ -227,7 +227,17 @@ describe("The session", () => {
     client.setQueryData(["GET /api/vault", {}], {})
     await found(ada)
     expect(client.getQueryData(["GET /api/vault", {}])).toEqual({})
-    await found({ org: { id: "org_b", language: "en" } })
+    const bob = { org: { id: "org_b", language: "en" } }
+    await found(bob)
+    expect(client.getQueryData(["GET /api/vault", {}])).toBeUndefined()
+    // Also if a person left the page of the former account after its session had ended.
+    client.setQueryData(["GET /api/vault", {}], {})
+    signedOut.tell()
+    session.state.value = { is: "out" }
+    await found(bob)
+    expect(client.getQueryData(["GET /api/vault", {}])).toEqual({})
+    session.state.value = { is: "out" }
+    await found(ada)
     expect(client.getQueryData(["GET /api/vault", {}])).toBeUndefined()
   })
 

@@ -1,7 +1,7 @@
 /** Components whose state a browser test would pass by: the second letter, the value at the end, a second press. */
-import { act } from "preact/test-utils"
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest"
-import { type Drawn, drawn, Entries, eventually, heldCalls, leavePage, problem, source } from "./Modules.ts"
+import type { Drawn } from "./Drawn.ts"
+import { drawn, Entries, heldCalls, leavePage, source } from "./Modules.ts"
 
 const { Chart, roundedUpBytes } = await source("charts/Chart.tsx")
 const { binaryBytes } = await source("texts/Texts.ts")
@@ -11,7 +11,6 @@ const { client } = await source("client/Queries.ts")
 const { default: Palette } = await source("shell/palette/Palette.tsx")
 const { palette } = await source("shell/Overlays.ts")
 const { identitiesInput } = await source("shell/Identities.ts")
-const { default: ProfilePage } = await source("card/ProfilePage.tsx")
 const { default: Help } = await source("shell/palette/Help.tsx")
 const { letters } = await source("shell/Overlays.ts")
 
@@ -253,84 +252,6 @@ describe("The command palette", () => {
     expect(await fire(dialog, "cancel")).toBe(true)
     expect(palette.value).toBe(false)
     expect(calls.all.length).toBe(0)
-  })
-})
-
-describe("The profile of an agent", () => {
-  const card = {
-    name: "Ada",
-    description: "Counts",
-    version: "1",
-    documentation_url: "https://docs.example/",
-    icon_url: "https://icon.example/",
-    provider: { organization: "Org", url: "https://org.example/" },
-    skills: [{ id: "s", name: "Sum", description: "Sums", tags: ["a", "b"], examples: ["1+1"] }],
-    card: {},
-    updated_at: "2026-11-20T08:00:00.000Z",
-  }
-  const opened = async () => {
-    const params = { params: { handle: "ada" } }
-    vi.stubGlobal("location", { pathname: "/console/identities/ada/profile", search: "" })
-    client.setQueryData(["GET /api/identities/:handle", params], { handle: "ada", status: "ready" })
-    client.setQueryData(["GET /api/identities/:handle/card", params], card)
-    const { top, enter, submit, leave } = await drawn(ProfilePage, { handle: "ada" })
-    const saved = async () => {
-      await submit()
-      return calls.next()
-    }
-    return { top, enter, saved, leave }
-  }
-
-  it("is saved with the members that the form does not show", async () => {
-    const { saved, leave } = await opened()
-    const { card: _, updated_at: __, ...own } = card
-    const { method, url, body } = await saved()
-    expect([method, url, body]).toEqual(["PATCH", "/api/identities/ada/card", own])
-    await leave()
-  })
-
-  it.each([
-    ["Documentation URL", { documentation_url: null }],
-    ["Icon URL", { icon_url: null }],
-    ["Operator", { provider: { organization: "", url: card.provider.url } }],
-    ["Operator website", { provider: { organization: "Org", url: "" } }],
-    ["Operator + Operator website", { provider: null }],
-    ["Tags, separated by commas", { skills: [{ ...card.skills[0]!, tags: [] }] }],
-  ])("has nothing where the form is empty: %s", async (labels, change) => {
-    const { enter, saved, leave } = await opened()
-    for (const label of labels.split(" + ")) await enter(label, "  ")
-    const { card: _, updated_at: __, ...own } = card
-    expect((await saved()).body).toEqual({ ...own, ...change })
-    await leave()
-  })
-
-  it("shows each error of the service at its field", async () => {
-    const { top, saved, leave } = await opened()
-    const pointers = ["/name", "/description", "/version", "/documentation_url", "/icon_url"]
-    const others = ["/provider/organization", "/provider/url", "/skills/0/id", "/skills/0/name", "/skills/0/tags"]
-    const errors = [...pointers, ...others].map((path) => ({ path, message: `wrong ${path}` }))
-    const request = await saved()
-    await act(async () => request.answer(422, problem(422, { errors })))
-    await eventually(() => expect(top.all({ class: "wrong" }).length).toBe(errors.length))
-    const wrong = top.all({ class: "wrong" }).map((one) => {
-      const label = one.parentNode!.all("label")[0]!.textContent.replace(/ \(.*/, "")
-      return `${label}: ${one.textContent}`
-    })
-    expect(wrong).toMatchInlineSnapshot(`
-      [
-        "Name: wrong /name",
-        "Description: wrong /description",
-        "Version: wrong /version",
-        "Documentation URL: wrong /documentation_url",
-        "Icon URL: wrong /icon_url",
-        "Operator: wrong /provider/organization",
-        "Operator website: wrong /provider/url",
-        "ID: wrong /skills/0/id",
-        "Name: wrong /skills/0/name",
-        "Tags, separated by commas: wrong /skills/0/tags",
-      ]
-    `)
-    await leave()
   })
 })
 

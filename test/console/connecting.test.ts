@@ -69,6 +69,8 @@ describe("An authorization", () => {
   it("is completed by the callback of its own state, with the disclosure that the person chose", async () => {
     await at("/connectors/callback?code=c&state=s1")
     begin(begun, "https://platform.example/")
+    const standing = ["GET /api/identities/:handle/connectors", { params: { handle: "ada" } }]
+    client.setQueryData(standing, { paused: false, connectors: [] })
     await drawn(CallbackPage, {})
     const request = await answered(200, { account: "ada.example", platform: "bluesky" })
     expect([request.method, request.url, request.body]).toEqual([
@@ -77,6 +79,8 @@ describe("An authorization", () => {
       { callback: "?code=c&state=s1", apply_disclosure: false },
     ])
     await eventually(() => expect(entries).toEqual(["replace /identities/ada/connectors/bluesky"]))
+    // The list of accounts is read again.
+    expect(client.getQueryState(standing)?.isInvalidated).toBe(true)
     expect(begunAs("s1")).toBeUndefined()
   })
 
@@ -95,6 +99,11 @@ describe("An authorization", () => {
     expect([calls.waiting(), begunAs("s1")]).toEqual([0, undefined])
     expect(top.all("bdi").map(({ textContent }) => textContent)).toEqual(["No"])
     expect(top.all("a")[0]!.attributes["href"]).toBe("/console/identities/ada/connectors/bluesky/connect")
+    await leaveAll()
+    await at(`/connectors/callback?error=${"access_denied".padEnd(301, ".")}&state=s1`)
+    begin(begun, "https://platform.example/")
+    const short = await drawn(CallbackPage, {})
+    expect([calls.waiting(), short.top.all("bdi")[0]!.textContent]).toEqual([0, "access_denied".padEnd(300, ".")])
   })
 
   it("that failed shows why", async () => {
@@ -127,13 +136,24 @@ describe("The form that connects an account", () => {
     await enter(top.all("label")[0]!.textContent, " social.example ")
     await check(top.all("label").at(-1)!.textContent, false)
     await submit()
-    const request = await answered(200, start([{ id: "1", text: "Be kind", hint: null }]))
+    const rules = [
+      { id: "1", text: "Be kind", hint: null },
+      { id: "2", text: "Be honest", hint: "No spam" },
+    ]
+    const request = await answered(200, start(rules))
     expect([request.method, request.url, request.body]).toEqual([
       "POST",
       "/api/identities/ada/connectors/mastodon/authorize",
       { account: "social.example" },
     ])
-    await eventually(() => expect(top.textContent).toContain("Be kind"))
+    const shown = () => top.all("li").map(({ textContent }) => textContent)
+    await eventually(() => expect(shown()).toEqual(["Be kind", "Be honestNo spam"]))
+    await press("Cancel")
+    expect(shown()).toEqual([])
+    expect(top.all({ type: "text" })[0]!.attributes).toMatchObject({ required: "true", value: " social.example " })
+    await submit()
+    await answered(200, start(rules))
+    await eventually(() => expect(shown()).toHaveLength(2))
     expect(gone).toEqual([])
     await press(top.all({ "data-kind": "primary" })[0]!.textContent)
     expect([gone, begunAs("s2")]).toEqual([

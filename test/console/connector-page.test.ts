@@ -3,6 +3,7 @@ import { afterEach, beforeEach, describe, expect, it, vi } from "vitest"
 import { browserAt, drawn, Entries, eventually, heldCalls, leaveAll, leavePage, problem, source } from "./Modules.ts"
 
 const { default: ConnectorPage } = await source("connectors/ConnectorPage.tsx")
+const { default: ConnectorsPage } = await source("connectors/ConnectorsPage.tsx")
 const { client } = await source("client/Queries.ts")
 
 const at = "/api/identities/ada/connectors"
@@ -29,9 +30,9 @@ const connector = {
   last_error: null as string | null,
   created_at: "2026-11-01T00:00:00.000Z",
 }
+const set = (route: string, value: object) =>
+  client.setQueryData([`GET /api/identities/:handle${route}`, { params: { handle: "ada" } }], value)
 const opened = async (more: object = {}, paused = false, platform = "mastodon") => {
-  const set = (route: string, value: object) =>
-    client.setQueryData([`GET /api/identities/:handle${route}`, { params: { handle: "ada" } }], value)
   set("", { handle: "ada", status: "ready" })
   const other = { ...connector, platform: "bluesky", account: "other" }
   set("/connectors", { paused, connectors: [other, { ...connector, ...more }] })
@@ -157,8 +158,8 @@ describe("The posts of a connected account", () => {
     await answered(200, { posts: [], cursor: "more" })
     await eventually(() => expect(page.top.textContent).toContain("No posts yet"))
     await page.press("Show more")
-    await answered(200, { posts: [], cursor: null })
-    await eventually(() => expect(page.button("Show more")).toBeUndefined())
+    await answered(200, { posts: [], cursor: "last" })
+    await eventually(() => expect(page.button("Show more")).toBeDefined())
     expect(page.top.textContent.split("No posts yet")).toHaveLength(2)
   })
 
@@ -181,9 +182,13 @@ describe("The posts of a connected account", () => {
     await answered(200, { posts: [], cursor: null })
     await page.press("Mentions & replies")
     expect(entries.at(-1)).toContain("view=heard")
-    const heard = await answered(200, { notifications: [{ kind: "reply", post: post(1), at: "" }], cursor: null })
+    const notifications = ["reply", "mention"].map((kind, n) => ({ kind, post: post(n), at: "" }))
+    const heard = await answered(200, { notifications, cursor: "h" })
     expect(heard.url).toBe(`${at}/mastodon/notifications?limit=20`)
-    await eventually(() => expect(page.top.all({ class: "tag" })[0]?.textContent).toBe("Reply"))
+    const tags = () => page.top.all({ class: "tag" }).map(({ textContent }) => textContent)
+    await eventually(() => expect(tags()).toEqual(["Reply", "Mention"]))
+    await page.press("Show more")
+    expect((await answered(200, { notifications: [], cursor: null })).url).toContain("cursor=h")
     expect(page.top.all("textarea")).toHaveLength(0)
     await page.press("Direct messages")
     const dms = await answered(200, { posts: [post(2)], cursor: null })
@@ -211,5 +216,54 @@ describe("The posts of a connected account", () => {
     expect(sent.headers["idempotency-key"]).toBeDefined()
     expect((await calls.next()).url).toBe(`${at}/mastodon/posts?limit=20`)
     expect(page.field("New post")!.attributes["value"] ?? "").toBe("")
+  })
+})
+
+describe("The list of Connectors", () => {
+  const listed = async (connectors: ReadonlyArray<object>, paused = false) => {
+    await leaveAll()
+    set("", { handle: "ada", status: "ready" })
+    set("/connectors", { paused, connectors })
+    const { top, ...shown } = await drawn(ConnectorsPage, { handle: "ada" })
+    const line = (platform: string) => top.all({ class: "connector", "data-platform": platform })[0]!
+    const links = (platform: string) =>
+      line(platform)
+        .all("a")
+        .map(({ attributes }) => attributes["href"]!.replace("/console/identities/ada/connectors", ""))
+    return { ...shown, top, line, links }
+  }
+
+  it("leads to each account, or to connecting it, and shows the errors of each", async () => {
+    const { line, links } = await listed([{ ...connector, last_error: "slow down" }])
+    expect([links("mastodon"), links("bluesky")]).toEqual([["/mastodon"], ["/bluesky/connect"]])
+    expect(["ada@platform.example", "slow down"].map((text) => line("mastodon").textContent.includes(text))).toEqual([
+      true,
+      true,
+    ])
+    expect(line("bluesky").textContent).not.toContain("ada@platform.example")
+    const stopped = await listed([{ ...connector, status: "stopped", account: "a&b@x.example" }])
+    expect(stopped.links("mastodon")).toEqual(["/mastodon", "/mastodon/connect?account=a%26b%40x.example"])
+  })
+
+  it.each([false, true])("pauses and resumes all at once (paused: %s), and says why if that fails", async (paused) => {
+    const { say } = await source("connectors/texts.ts")
+    const names = [say("pause_all"), say("resume_all")]
+    const isPaused = ({ button, top }: Awaited<ReturnType<typeof listed>>) => {
+      expect(top.textContent.includes(say("all_paused"))).toBe(button(names[1]!) !== undefined)
+      return names.map((name) => button(name) !== undefined)
+    }
+    // Resuming is also offered without accounts, and then no longer once the page shows the wanted state.
+    const connectors = paused ? [] : [connector]
+    const page = await listed(connectors, paused)
+    expect(isPaused(page)).toEqual([!paused, paused])
+    await page.press(names[paused ? 1 : 0]!)
+    // The page shows the wanted state before the service has responded.
+    await eventually(() => expect(isPaused(page)).toEqual([false, !paused]))
+    const request = await answered(503, problem(503, { detail: "not now" }))
+    expect([request.method, request.url, request.body]).toEqual(["PATCH", at, { paused: !paused }])
+    await answered(200, { paused, connectors })
+    await eventually(() => expect(page.top.textContent).toContain("not now"))
+    expect(isPaused(page)).toEqual([!paused, paused])
+    expect((await listed([])).button(names[0]!)).toBeUndefined()
   })
 })

@@ -37,6 +37,16 @@ const opened = async (more: object = {}, identities: ReadonlyArray<object> = [ag
 }
 
 describe("Home", () => {
+  const need = (kind: string, more: object) => ({
+    kind,
+    identity: "ada",
+    id: "x1",
+    name: "name",
+    reason: null,
+    at: null,
+    ...more,
+  })
+
   it("asks for the first Identity before it shows anything else", async () => {
     signOut = await signedIn({ email: "ada@example.org" })
     const { top } = await opened({}, [])
@@ -48,19 +58,14 @@ describe("Home", () => {
     const { top } = await opened()
     expect(top.all("h1")[0]!.textContent).toBe("All agents healthy")
     expect(top.textContent).not.toContain("Needs attention")
+    await leaveAll()
+    const one = await opened({ needs: [need("key", { name: "laptop", identity: null })] })
+    expect(one.top.all("h1")[0]!.textContent).toContain("1 item")
   })
 
   it("links each need to the page on which it is resolved, with the text of others isolated and cut", async () => {
-    const need = (kind: string, more: object) => ({
-      kind,
-      identity: "ada",
-      id: "x1",
-      name: "name",
-      reason: null,
-      at: null,
-      ...more,
-    })
-    const long = "s".repeat(81)
+    // Not cut within the last character, which UTF-16 has in two parts.
+    const long = `${"s".repeat(79)}😀`
     const needs = [
       need("provisioning", { name: "mailbox" }),
       need("approval", { name: long, at: "2026-11-25T12:00:00.000Z" }),
@@ -87,7 +92,7 @@ describe("Home", () => {
     const texts = rows.map((row) => row.all("a")[0]!.textContent)
     for (const [n, word] of [
       [0, "mailbox"],
-      [1, `\u2068${"s".repeat(80)}…\u2069`],
+      [1, `\u2068${"s".repeat(79)}\ufffd…\u2069`],
       [2, `\u2068${"t".repeat(80)}\u2069`],
       [3, "timeout"],
       [4, "calls"],

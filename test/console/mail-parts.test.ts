@@ -3,7 +3,8 @@ import { h } from "preact"
 import { useEffect } from "preact/hooks"
 import { act } from "preact/test-utils"
 import { afterEach, describe, expect, it, vi } from "vitest"
-import { type Drawn, drawn, Entries, eventually, heldCalls, leaveAll, leavePage, problem, source } from "./Modules.ts"
+import type { Drawn } from "./Drawn.ts"
+import { drawn, Entries, eventually, heldCalls, leaveAll, leavePage, problem, source } from "./Modules.ts"
 
 const { Body } = await source("mail/Body.tsx")
 const { MessageItem } = await source("mail/Message.tsx")

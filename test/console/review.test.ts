@@ -148,6 +148,13 @@ it.each([
   ["images", { html: "<table background = 'https://images.example/a.png'>" }],
   ["images", { html: '<p style="background: URL( https://images.example/a.png)">' }],
   ["http_images", { html: '<img src="http://images.example/a.png"><img src="https://images.example/a.png">' }],
+  ["images", { html: '<img src="https://images.example/a.png">'.repeat(200) }],
+  // The frame leaves out further images, and images with a long address, also after a person asked for them.
+  ["too_long", { html: '<img src="https://images.example/a.png">'.repeat(201) }],
+  ["images", { html: `<img alt="a" src="https://images.example/${"ü".repeat(600)}">` }],
+  ["too_long", { html: `<img alt="a" src="https://images.example/${"ü".repeat(700)}">` }],
+  [undefined, { html: '<a href="https://site.example/">x</a>'.repeat(1_000) }],
+  ["too_long", { html: '<a href="https://site.example/">x</a>'.repeat(1_001) }],
   // Each reference repeats the largest attachment, encoded as base64.
   [undefined, { html: '<img src="cid:a">', attachments: [{ size: 1 }, { size: 11_900_000 }] }],
   ["too_long", { html: '<img src="cid:a">', attachments: [{ size: 12_000_000 }, { size: 1 }] }],

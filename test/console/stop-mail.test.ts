@@ -19,10 +19,13 @@ beforeEach(async () => {
 afterEach(leavePage)
 const answered = (status: number, body?: object) => calls.answered(status, body)
 
-/** Draws what the frame of the console has, with these Identities, of which some are stopped. */
-const opened = async (stopped: ReadonlyArray<string>, handles: ReadonlyArray<string> = ["ada", "bob", "cy"]) => {
+const known = (handles: ReadonlyArray<string>) => {
   const identities = [...handles.map((handle) => ({ handle, status: "ready" })), { handle: "old", status: "deleting" }]
   client.setQueryData(["GET /api/identities", identitiesInput], { identities, next_cursor: null })
+}
+/** Draws what the frame of the console has, with these Identities, of which some are stopped. */
+const opened = async (stopped: ReadonlyArray<string>, handles: ReadonlyArray<string> = ["ada", "bob", "cy"]) => {
+  known(handles)
   client.setQueryData(["GET /api/account/mail", {}], { stopped })
   const shown = await drawn(() => [StopWatch, StoppedBar, StopButton, Toasts].map((one) => h(one, {})), {})
   const { top, fire } = shown
@@ -60,6 +63,27 @@ it("A stop that failed names the agents that still send, and can be tried again"
   await answered(503, problem(503))
   await act(() => stopped)
   expect(toast()).toBe("Could not stop outgoing mail for ada, bob, and cy. Try again.")
+})
+
+it("Mail is stopped also before it is known which agents exist, and pages of each agent show that", async () => {
+  const page = ["GET /api/identities/:handle/mail", { params: { handle: "ada" } }]
+  client.setQueryData(page, { outgoing: "active" })
+  const { top, fire, leave } = await drawn(() => [StopButton, Toasts].map((one) => h(one, {})), {})
+  await fire(top.all({ "data-kind": "danger" })[0], "click")
+  expect((await answered(503, problem(503))).url).toBe("/api/account/mail")
+  await eventually(() => expect(top.textContent).toContain("Could not stop outgoing mail for Identities"))
+  await fire(top.all({ "data-kind": "danger" })[0], "click")
+  await answered(200, {})
+  await eventually(() => expect(client.getQueryState(page)?.isInvalidated).toBe(true))
+  await leave()
+})
+
+it("The agents of one account are not stopped in the next one", async () => {
+  const { leave } = await opened(["ada"])
+  await leave()
+  client.clear()
+  const { top } = await drawn(() => [StoppedBar, StopButton].map((one) => h(one, {})), {})
+  expect(top.all({ class: "shell-bar" })).toEqual([])
 })
 
 it("Stopping mail calls nothing if no agent can send mail", async () => {

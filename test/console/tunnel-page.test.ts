@@ -90,7 +90,8 @@ describe("The page of a Tunnel", () => {
     const links = [{ edge: "edge-1", since: "2026-11-25T12:00:00.000Z", client: "svc/1.0" }]
     const { top, facts } = await opened({ connected: true, links, port: null })
     expect(facts()["TCP"]).toBeUndefined()
-    expect(top.all({ href: tunnel.url })).toHaveLength(1)
+    // The agent's site learns nothing of the console.
+    expect(top.all({ href: tunnel.url, rel: "noopener noreferrer" })).toHaveLength(1)
     expect(top.textContent).not.toContain("npm run")
     const row = top.all("tr").at(-1)!.textContent
     for (const word of ["svc/1.0", "edge-1"]) expect(row).toContain(word)
@@ -203,13 +204,17 @@ describe("The settings of a Tunnel", () => {
   })
 
   it("are read again after they were saved, and a refusal is shown at its field", async () => {
-    const page = await opened()
+    const page = await opened({}, { callers: ["a"] })
     await page.enter("Allowed IP addresses", "x")
     await page.submit()
     const refused = await calls.next()
-    const errors = [{ path: "/allowed_networks/0", message: "not a network" }]
+    const errors = [
+      { path: "/allowed_networks/0", message: "not a network" },
+      { path: "/callers/0", message: "not an agent" },
+    ]
     await act(async () => refused.answer(400, problem(400, { errors })))
-    await eventually(() => expect(page.top.textContent).toContain("not a network"))
+    const wrong = () => page.top.all({ class: "wrong" }).map(({ textContent }) => textContent)
+    await eventually(() => expect(new Set(wrong())).toEqual(new Set(["not a network", "not an agent"])))
     expect(calls.waiting()).toBe(0)
     await page.enter("Allowed IP addresses", "192.0.2.1")
     await saved(page)

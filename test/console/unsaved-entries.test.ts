@@ -1,6 +1,6 @@
 /** When input that is not saved yet leaves the browser's storage. */
 import { afterEach, beforeEach, expect, it, vi } from "vitest"
-import { Entries, source } from "./Modules.ts"
+import { browserAt, drawn, Entries, heldCalls, leavePage, source } from "./Modules.ts"
 
 const { storeUnsavedFor, unsavedInput, unsavedWith } = await source("client/Unsaved.ts")
 
@@ -8,7 +8,8 @@ beforeEach(() => {
   vi.useFakeTimers()
   vi.stubGlobal("localStorage", new Entries())
 })
-afterEach(() => {
+afterEach(async () => {
+  await leavePage()
   storeUnsavedFor(undefined)
   vi.unstubAllGlobals()
   vi.useRealTimers()
@@ -43,4 +44,68 @@ it("Input that is not saved is that of one account, and none is stored without o
   expect(unsavedInput("reply").write("Dear Eve")).toBe(false)
   storeUnsavedFor("ada")
   expect(unsavedInput("reply").restored).toBe("Dear Bob")
+})
+
+const form = async (file: string, name = "default") => (await source(file))[name]
+const { client } = await source("client/Queries.ts")
+const grant = (id: string) => ({ of: { id, client_name: id, handles: null, scopes: [], networks: null } })
+const webhook = (id: string) => ({ id, url: "https://a.example/", event_types: ["*"], description: null })
+const secret = (name: string) => ({ name, description: null, version: 1, created_at: "2026-11-20T08:00:00.000Z" })
+
+it.each([
+  ["a post", "connectors/ConnectorPage.tsx", undefined, [{ platform: "mastodon" }, { platform: "bluesky" }]],
+  ["a connection", "connectors/ConnectPage.tsx", undefined, [{ platform: "mastodon" }, { platform: "bluesky" }]],
+  ["a Tunnel", "tunnel/TunnelPage.tsx", undefined, [{}]],
+  ["a profile", "card/ProfilePage.tsx", undefined, [{}]],
+  ["permissions", "proof/Permissions.tsx", "Permissions", [{}]],
+  ["a Webhook", "webhooks/WebhookForm.tsx", "WebhookForm", [{}, { from: webhook("wh_1") }, { from: webhook("wh_2") }]],
+  ["a secret", "vault/SecretForm.tsx", "SecretForm", [{}, { present: secret("a") }, { present: secret("b") }]],
+  ["an app", "keys/GrantForm.tsx", "GrantForm", [grant("one"), grant("two")]],
+])("Input for %s is only shown again where it was entered", async (what, file, name, variants) => {
+  vi.useRealTimers()
+  heldCalls()
+  vi.stubGlobal("requestIdleCallback", () => 0)
+  vi.stubGlobal("cancelIdleCallback", () => {})
+  await browserAt("/identities/ada")
+  storeUnsavedFor("account")
+  const Form = await form(file, name)
+  const created_at = "2026-11-20T08:00:00.000Z"
+  const state = { status: "connected", connected_via: "oauth", polled_at: null, last_error: null, created_at }
+  const connector = { ...state, account: "a", capabilities: ["post"] }
+  const connectors = ["mastodon", "bluesky"].map((platform) => ({ ...connector, platform }))
+  const usage = { bytes_in: 0, bytes_out: 0, requests: 0, since: created_at }
+  const settings = { host_header: "preserve", allowed_networks: [], callers: "anyone", basic_auth: null }
+  const card = { name: "", description: "", version: "1", skills: [], card: {} }
+  for (const handle of ["ada", "bob"]) {
+    const known = {
+      "": { handle, status: "ready", tunnel: { url: "https://ada.example" } },
+      "/connectors": { paused: false, connectors },
+      "/tunnel": { connected: false, port: null, links: [], usage, settings },
+      "/card": card,
+      "/proof": { sites: [], audiences: [] },
+    }
+    for (const [route, value] of Object.entries(known))
+      client.setQueryData([`GET /api/identities/:handle${route}`, { params: { handle } }], value)
+  }
+  const places = variants.flatMap((more) =>
+    (what === "an app" ? ["ada"] : ["ada", "bob"]).map((handle) => ({ handle, identity: handle, ...more })),
+  )
+  const opened = async (place: object) => {
+    const { top, fire, leave } = await drawn(Form, { onClose: () => {}, onDone: () => {}, ...place })
+    const texts = top.all("input").filter(({ attributes }) => attributes["type"] === "text")
+    const control = what === "a secret" ? texts.at(-1) : (top.all("textarea")[0] ?? texts[0])
+    const value = () => control!.attributes["value"]
+    return { leave, value, type: (value: string) => fire(control, "input", { currentTarget: { value } }) }
+  }
+  for (const [at, place] of places.entries()) {
+    const { type, value, leave } = await opened(place)
+    expect(value() ?? "", JSON.stringify(place)).toBe("")
+    await type(`typed ${at}`)
+    await leave()
+  }
+  for (const [at, place] of places.entries()) {
+    const { value, leave } = await opened(place)
+    expect(value()).toBe(`typed ${at}`)
+    await leave()
+  }
 })

@@ -102,8 +102,8 @@ export const consoleModules: Mutants = {
   },
   "session-of-former-account": {
     file: "console/src/client/Session.ts",
-    from: "      client.clear()\n    }\n    if (language",
-    to: "    }\n    if (language",
+    from: "      client.clear()\n    }\n    known",
+    to: "    }\n    known",
     bug: "data of the former account stays visible after another one signed in",
     tests: ["console/client"],
   },

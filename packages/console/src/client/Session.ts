@@ -55,6 +55,9 @@ const mark = "svc_signed_in"
 export const isMarked = () => document.cookie.split(/; */).includes(`${mark}=1`)
 const unmark = () => (document.cookie = `${mark}=; Path=/; Max-Age=0; SameSite=Lax`)
 
+/** The account whose data may be in memory, also after its session has ended. */
+let known: string | undefined
+
 /** Loads the session. */
 export const look = async (): Promise<void> => {
   if (!isMarked()) {
@@ -64,11 +67,12 @@ export const look = async (): Promise<void> => {
   try {
     const session = await call("GET /api/auth/session")
     const before = state.peek()
-    if ("session" in before && before.session.org.id !== session.org.id) {
+    if (known !== undefined && known !== session.org.id) {
       // Data of another account must not stay visible, and its live stream ends.
       unfollow()
       client.clear()
     }
+    known = session.org.id
     if (language.peek() !== session.org.language) speak(session.org.language)
     storeUnsavedFor(session.org.id)
     const isNew = before.is === "unknown" || before.is === "out"

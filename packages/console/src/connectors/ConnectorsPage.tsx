@@ -21,7 +21,13 @@ import {
 import { say } from "./texts.ts"
 import "./connectors.css"
 
-const PauseAll = ({ handle, paused }: { readonly handle: string; readonly paused: boolean }) => {
+interface PauseAllProps {
+  readonly handle: string
+  readonly paused: boolean
+  readonly hasAny: boolean
+}
+
+const PauseAll = ({ handle, paused, hasAny }: PauseAllProps) => {
   const command = useCommand(() =>
     changing(
       standing,
@@ -32,9 +38,11 @@ const PauseAll = ({ handle, paused }: { readonly handle: string; readonly paused
   )
   return (
     <>
-      <Button icon={paused ? "play" : "stop"} command={command}>
-        {say(paused ? "resume_all" : "pause_all")}
-      </Button>
+      {hasAny || paused ? (
+        <Button icon={paused ? "play" : "stop"} command={command}>
+          {say(paused ? "resume_all" : "pause_all")}
+        </Button>
+      ) : null}
       <ProblemNote failure={command.failure} />
     </>
   )
@@ -103,9 +111,7 @@ const ConnectorsPage = ({ handle }: { readonly handle: string }) => {
             <Section
               title={say("title")}
               lead={say("lead")}
-              actions={
-                connectors.length > 0 || paused ? <PauseAll handle={identity.handle} paused={paused} /> : undefined
-              }
+              actions={<PauseAll handle={identity.handle} paused={paused} hasAny={connectors.length > 0} />}
             >
               {paused ? <Note tone="warn">{say("all_paused")}</Note> : null}
               <ul class="box rows connectors" data-list>

@@ -121,7 +121,8 @@ const OneDevice = ({ userCode }: { readonly userCode: string }) => {
   return (
     <Page title={say("device_title")}>
       <Loaded of={device} gone={gone}>
-        {(found) => <Decision device={found} />}
+        {/* The scopes chosen for one code are never those of another. */}
+        {(found) => <Decision key={found.user_code} device={found} />}
       </Loaded>
     </Page>
   )
