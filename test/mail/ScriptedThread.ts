@@ -2,6 +2,7 @@
  * A verdict worker whose verdicts describe the worker. The text of a message says what to do: `reply` at once, `hold` until
  * the next ping, reply `twice`, `ask 3` look-ups one after the other and reply or `hold`, `fail`, `exit`, or be `mute` from then on.
  */
+import { hash } from "node:crypto"
 import { parentPort, resourceLimits, threadId, workerData } from "node:worker_threads"
 import type { ToThread } from "@svc/mail-gateway/mail/judging/VerdictWorker"
 
@@ -11,6 +12,7 @@ export interface Reported {
   readonly isPatient: boolean
   readonly memory: number | undefined
   readonly bytes: number
+  readonly sha256: string
   /** The number of the worker's unfinished messages when this one began. */
   readonly beside: number
   /** The replies to its look-ups, in order. */
@@ -34,7 +36,11 @@ const begin = ({ job, raw }: ToThread & { readonly _tag: "Judge" }) => {
       isPatient: workerData === "patient",
       memory: resourceLimits.maxOldGenerationSizeMb,
     }
-    send({ _tag: "Judged", job, judgement: { ...worker, bytes: raw.length, beside, replies } })
+    send({
+      _tag: "Judged",
+      job,
+      judgement: { ...worker, bytes: raw.length, sha256: hash("sha256", raw), beside, replies },
+    })
   }
   unfinished.add(job)
   if (action === "exit") return process.exit(7)
@@ -47,10 +53,13 @@ const begin = ({ job, raw }: ToThread & { readonly _tag: "Judge" }) => {
   })
 }
 
+/** Like a real worker, each one counts its look-ups from one. */
+let lookups = 0
+
 const ask = async (job: number, count: number) => {
   const answers: Array<unknown> = []
   for (let at = 0; at < count; at++) {
-    const lookup = job * 1_000 + at
+    const lookup = ++lookups
     send({ _tag: "Lookup", job, lookup, name: `${at}.example.org`, type: "TXT" })
     answers.push(await new Promise((resolve) => replies.set(lookup, resolve)))
   }

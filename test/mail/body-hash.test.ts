@@ -26,8 +26,10 @@ it("the body hash is that of the canonical form, whether or not the body is alre
         ["relaxed", relaxed(body)],
         ["simple", simple(body)],
       ] as const) {
-        const expected = { hash: createHash("sha256").update(canonical).digest("base64"), length: canonical.length }
-        expect(hashes.of(name, "sha256"), JSON.stringify([name, body])).toEqual(expected)
+        for (const algorithm of ["sha256", "sha1"] as const) {
+          const expected = { hash: createHash(algorithm).update(canonical).digest("base64"), length: canonical.length }
+          expect(hashes.of(name, algorithm), JSON.stringify([name, algorithm, body])).toEqual(expected)
+        }
       }
     }),
     { numRuns: 2_000 },

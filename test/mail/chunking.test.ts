@@ -104,6 +104,8 @@ describe("An SMTP server with BDAT", () => {
           stream.once("end", () => {
             const text = Buffer.concat(bytes).toString("latin1")
             taken.push(text)
+            // The timeout of the idle connection ends while the message is processed.
+            if (text.includes("late")) for (const connection of server.connections) connection._onTimeout()
             setImmediate(() => done(text.includes("refuse") ? new Reply(554, "5.6.0 Refused") : null))
             expect(session.envelope.rcptTo).toHaveLength(1)
           })
@@ -239,6 +241,18 @@ describe("An SMTP server with BDAT", () => {
     const { replies } = await exchange(`BDAT ${most * 2 + 1} LAST\r\nQUIT\r\n`)
     expect(replies.at(-1)).toMatch(/^552 5\.3\.4 /)
     expect((await exchange(`BDAT 123456789012345\r\nQUIT\r\n`, "")).codes).toBe("552")
+    expect((await exchange(`BDAT 1\r\nxBDAT ${most * 2} LAST\r\nQUIT\r\n`)).codes).toBe("250 552")
+  })
+
+  it("forgets unknown commands after a message, and ends no session while it processes one", async () => {
+    const unknown = "UNKNOWN\r\n".repeat(9)
+    expect((await exchange(`${unknown}BDAT 4 LAST\r\nlate${unknown}`)).codes).toBe(
+      `${"500 ".repeat(9)}250 ${"500 ".repeat(9)}221`,
+    )
+  })
+
+  it("disconnects clients with a command of more than 16 KiB", async () => {
+    expect(codes(await talk(port, "x".repeat(16 * 1024 + 1)))).toBe("220 421")
   })
 
   it("disconnects clients with chunks of unknown size or too many small chunks", async () => {

@@ -319,6 +319,7 @@ describe("Forged Authentication-Results", () => {
     "Authentication-Results:\r\n\tmail.localhost\r\n\t1; dmarc=pass",
     "Authentication-Results\r\n : mail.localhost; dmarc=pass",
     "Authentication-Results: mail.localhost/1; dmarc=pass",
+    "Authentication-Results: mail.localhost..; dmarc=pass",
     "Authentication-Results: =?utf-8?q?mail=2Elocalhost?=; dmarc=pass",
     "Authentication-Results: mail . (x) localhost; dmarc=pass",
     'Authentication-Results: "mail"."localhost" 1; dmarc=pass',

@@ -295,10 +295,10 @@ describe("The time limits of a session", () => {
     mail = [`MAIL FROM:<${to}>\r\n`, `RCPT TO:<${to}>\r\n`, "DATA\r\n", `From: ${to}\r\n\r\nx\r\n.\r\n`]
   })
 
-  /** Sends the lines, each after the reply to the previous one, and then fires the timers of a length. */
+  /** Sends the lines, each after a reply, and then fires the timers of a length. Idle connections are not ended. */
   const limitsAfter = async (port: number, lines: ReadonlyArray<string>, length: number | undefined) => {
     const timers = holdTimers("mail-gateway", 60_000)
-    const idle = vi.spyOn(Socket.prototype, "setTimeout")
+    const idle = vi.spyOn(Socket.prototype, "setTimeout").mockReturnThis()
     const socket = connect(port, "127.0.0.1")
     const closed = new Promise((resolve) => socket.on("error", () => {}).once("close", resolve))
     try {

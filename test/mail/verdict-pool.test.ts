@@ -1,4 +1,5 @@
 /** How the pool of verdict workers distributes messages, on workers that do what a message says. */
+import { hash } from "node:crypto"
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import * as path from "node:path"
@@ -91,6 +92,14 @@ describe("A verdict pool", () => {
       expect(judged.map(({ beside }) => beside)).toEqual([0, 0, 0, 1, 2, 3, 1])
       ping()
       expect(yield* Fiber.join(fibers[2]!)).toMatchObject({ isPatient: true, bytes: large })
+    }).pipe(Effect.scoped, withDns),
+  )
+
+  it.effect("gives a worker every byte of a large message", () =>
+    Effect.gen(function* () {
+      const bytes = Buffer.from("reply 0 ".padEnd(2.5 * 1024 * 1024, "0123456789 "))
+      const { raw } = yield* made({ workers: 1 })
+      expect(yield* raw(bytes)).toMatchObject({ bytes: bytes.length, sha256: hash("sha256", bytes) })
     }).pipe(Effect.scoped, withDns),
   )
 
@@ -283,6 +292,30 @@ describe("A look-up for a message in a verdict worker", () => {
       yield* Effect.forEach(held, Fiber.join)
       expect((yield* Fiber.join(next)).beside).toBeLessThan(VerdictPool.limits.running)
     }).pipe(Effect.scoped),
+  )
+
+  it.effect("is answered only in the worker that asked", () =>
+    Effect.gen(function* () {
+      const answers = yield* Effect.forEach([1, 2, 3], () => Deferred.make<Array<string>>())
+      let asked = 0
+      const { give } = yield* Effect.provideService(made({ workers: 1 }), Resolver, {
+        lookup: () => Deferred.await(answers[asked++]!),
+      })
+      const asking = (count: number) => Effect.repeat(turn, { until: () => asked === count })
+      const first = yield* give("ask 1")
+      yield* asking(1)
+      // Ends the worker. The first message asks again in another one.
+      yield* give("exit")
+      yield* asking(2)
+      const next = yield* give("ask 1")
+      yield* asking(3)
+      for (const [n, answer] of answers.entries()) {
+        yield* Deferred.succeed(answer, [`answer ${n + 1}`])
+        yield* turn
+      }
+      expect((yield* Fiber.join(first)).replies).toEqual([["answer 2"]])
+      expect((yield* Fiber.join(next)).replies).toEqual([["answer 3"]])
+    }).pipe(Effect.scoped, Effect.provide(Logger.layer([]))),
   )
 
   it.effect("times out when the time of its message is over", () =>

@@ -17,6 +17,7 @@ import { TestClock } from "effect/testing"
 import { afterEach, beforeEach, vi } from "vitest"
 import ipaddr from "ipaddr.js"
 import { holdTimers } from "../../harness/HeldTimers.ts"
+import { converse } from "../../harness/Mail.ts"
 import { patience } from "../../harness/Eventually.ts"
 import { quietFeed } from "../../harness/Stores.ts"
 
@@ -335,15 +336,15 @@ describe("A silent IMAP session", () => {
 
 it.effect("An IMAP session receives BYE when the service stops", () =>
   Effect.gen(function* () {
-    const client = yield* Effect.scoped(
+    const { client, port } = yield* Effect.scoped(
       Effect.gen(function* () {
         const { port } = yield* listener()
         const client = clientOf(connect({ port, host: "127.0.0.1" }))
         yield* client.until(/\r\n$/)
-        return client
+        return { client, port }
       }),
     )
     expect(yield* client.rest).toBe("* BYE The service is restarting.\r\n")
-    client.close()
+    yield* Effect.promise(() => expect(converse(port, [])).rejects.toThrow("ECONNREFUSED"))
   }),
 )

@@ -3,7 +3,7 @@ import { execFile } from "node:child_process"
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs"
 import * as os from "node:os"
 import * as path from "node:path"
-import { connect as connectTls } from "node:tls"
+import { connect as connectTls, type ConnectionOptions } from "node:tls"
 import { connect } from "node:net"
 import { promisify } from "node:util"
 import { ImapFlow } from "imapflow"
@@ -223,22 +223,34 @@ describe("A submission connection", () => {
     )
   })
 
-  it("presents a renewed certificate", async () => {
-    const shown = (port: number) =>
+  it("presents a renewed certificate, like one with the other mail servers", async () => {
+    const shown = (options: ConnectionOptions) =>
       new Promise<string>((resolve, reject) => {
-        const socket = connectTls({ port, host: "127.0.0.1", rejectUnauthorized: false }, () => {
+        const socket = connectTls({ ...options, host: "127.0.0.1", rejectUnauthorized: false }, () => {
           resolve(socket.getPeerCertificate().subjectaltname ?? "")
           socket.destroy()
         })
         socket.on("error", reject)
       })
-    expect(await shown(service.submissionsPort)).toBe("DNS:mail.localhost")
+    const after = async (port: number, ...commands: ReadonlyArray<string>) => {
+      const socket = connect(port, "127.0.0.1")
+      for (const command of commands) {
+        await new Promise((resolve) => socket.once("data", resolve))
+        socket.write(`${command}\r\n`)
+      }
+      await new Promise((resolve) => socket.once("data", resolve))
+      return shown({ socket })
+    }
+    const all = async () => [
+      await shown({ port: service.submissionsPort }),
+      await shown({ port: service.imapsPort }),
+      await after(service.submissionPort, "EHLO x", "STARTTLS"),
+      await after(service.imapPort, "a STARTTLS"),
+      await after(service.smtpPort, "EHLO x", "STARTTLS"),
+    ]
+    expect(await all()).toEqual(Array(5).fill("DNS:mail.localhost"))
     renew("renewed.localhost")
-    await eventually(
-      () => shown(service.submissionsPort),
-      (name) => name === "DNS:renewed.localhost",
-      90,
-    )
+    await eventually(all, (names) => names.every((name) => name === "DNS:renewed.localhost"), 90)
   })
 
   it("accepts no password without TLS outside Development", async () => {

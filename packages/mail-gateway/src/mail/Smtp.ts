@@ -263,7 +263,10 @@ const listen = Effect.fnUntraced(function* (settings: SmtpSettings) {
     (...at) => server.listen(...at),
     Effect.callback<void>((resume) => {
       log.leaving()
-      server.close(() => resume(Effect.void))
+      server.close(() => {
+        log.endAll()
+        resume(Effect.void)
+      })
     }),
   )
   return { port }

@@ -192,8 +192,10 @@ export class VerdictWorker {
         job.lookups++
         job.asked++
         const answer = (reply: ToThread) => {
+          // Another worker counts the look-ups of its own.
+          if (this.worker !== worker) return
           job.lookups--
-          if (this.worker === worker) this.send(worker, reply)
+          this.send(worker, reply)
         }
         this.owner.lookup(job, message.name, message.type).then(
           (records) => answer({ _tag: "Answer", lookup, records }),

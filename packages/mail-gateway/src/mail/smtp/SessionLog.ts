@@ -11,6 +11,7 @@ export type Ending = "left" | "idle" | "too_long" | "data_too_slow" | "too_large
 type ReplyCounts = Record<"accepted" | "deferred" | "refused", number>
 
 interface SessionEntry {
+  readonly session: SMTPServerSession
   readonly since: number
   lastReplyAt: number
   ended: Ending
@@ -31,10 +32,34 @@ export const make = (write: (line: Effect.Effect<void>) => void) => {
     if (entry !== undefined) entry.lastReplyAt = Date.now()
     return entry
   }
+  const end = (session: SMTPServerSession): void => {
+    const entry = open.get(session.id)
+    if (entry === undefined) return
+    open.delete(session.id)
+    const { since, lastReplyAt, recipients, messages } = entry
+    // The library ends idle sessions itself.
+    const isIdle = entry.ended === "left" && Date.now() - lastReplyAt >= Timing.smtpIdleMillis
+    write(
+      sessionEnded({
+        kind: "smtp session",
+        ended: isIdle ? "idle" : entry.ended,
+        since,
+        client: session.remoteAddress,
+        details: { session: session.id, tls: session.secure, recipients, messages },
+      }),
+    )
+  }
   return {
     begin: (session: SMTPServerSession): void => {
       const since = Date.now()
-      open.set(session.id, { since, lastReplyAt: since, ended: "left", recipients: noReplies(), messages: noReplies() })
+      open.set(session.id, {
+        session,
+        since,
+        lastReplyAt: since,
+        ended: "left",
+        recipients: noReplies(),
+        messages: noReplies(),
+      })
     },
     recipient: (session: SMTPServerSession, reply: Reply | null): void => {
       const entry = touch(session)
@@ -53,22 +78,10 @@ export const make = (write: (line: Effect.Effect<void>) => void) => {
     leaving: (): void => {
       for (const entry of open.values()) entry.ended = "shutdown"
     },
-    end: (session: SMTPServerSession): void => {
-      const entry = open.get(session.id)
-      if (entry === undefined) return
-      open.delete(session.id)
-      const { since, lastReplyAt, recipients, messages } = entry
-      // The library ends idle sessions itself.
-      const isIdle = entry.ended === "left" && Date.now() - lastReplyAt >= Timing.smtpIdleMillis
-      write(
-        sessionEnded({
-          kind: "smtp session",
-          ended: isIdle ? "idle" : entry.ended,
-          since,
-          client: session.remoteAddress,
-          details: { session: session.id, tls: session.secure, recipients, messages },
-        }),
-      )
+    end,
+    /** Ends the sessions that the shutdown disconnected. The library reports their end too late to be logged. */
+    endAll: (): void => {
+      for (const { session } of open.values()) end(session)
     },
   }
 }
