@@ -1,11 +1,14 @@
-/** Filters of a list, without a browser. */
-import { afterEach, expect, it, vi } from "vitest"
-import { drawn, leaveAll, source } from "./Modules.ts"
+/** Filters of lists, without a browser. */
+import { act } from "preact/test-utils"
+import { afterEach, describe, expect, it, vi } from "vitest"
+import { browserAt, drawn, leaveAll, source } from "./Modules.ts"
 
 const { Filter } = await source("ui/Filter.tsx")
-const { place } = await source("router/Router.ts")
+const { Filters } = await source("mail/Filters.tsx")
+const { go, place } = await source("router/Router.ts")
 
 afterEach(async () => {
+  vi.useRealTimers()
   await leaveAll()
   vi.unstubAllGlobals()
 })
@@ -25,4 +28,60 @@ it("A filter changes its own parameter of the current history entry, so that Bac
   await choose("")
   expect(place.value).toEqual({ path: "/events", search: "?handle=ada" })
   expect(history.pushState).not.toHaveBeenCalled()
+})
+
+describe("The filters of messages", () => {
+  const opened = async (search: string) => {
+    await browserAt(`/identities/ada/mail${search}`)
+    vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] })
+    const { top, fire, button, press } = await drawn(Filters, {})
+    const input = () => top.all({ type: "search" })[0]!
+    return {
+      button,
+      press,
+      typed: () => input().attributes["value"] ?? "",
+      type: (value: string) => fire(input(), "input", { currentTarget: { value } }),
+      after: (millis: number) => act(async () => void (await vi.advanceTimersByTimeAsync(millis))),
+    }
+  }
+  const search = () => place.value.search
+
+  it("search once a person stops typing, and not for a space", async () => {
+    const { type, after, typed } = await opened("?unread=1")
+    await type("pla")
+    await after(299)
+    await type(" plans ")
+    await after(299)
+    expect(search()).toBe("?unread=1")
+    await after(1)
+    expect(search()).toBe("?unread=1&q=plans")
+    // What is typed stays, also if it ends with a space.
+    await type("plans ")
+    await after(300)
+    expect([search(), typed()]).toEqual(["?unread=1&q=plans", "plans "])
+    await act(() => go("/identities/ada/mail?q=other"))
+    expect(typed()).toBe("other")
+    await type("")
+    await after(300)
+    expect(search()).toBe("")
+  })
+
+  it("are turned on and off one by one", async () => {
+    const { press, button } = await opened("?tag=shop&label=done")
+    const isOn = (name: string) => button(name)!.attributes["aria-pressed"]
+    for (const [name, on] of [
+      ["Unread", "?tag=shop&label=done&unread=1"],
+      ["Flagged", "?tag=shop&label=done&flagged=1"],
+    ] as const) {
+      expect(isOn(name)).toBe("false")
+      await press(name)
+      expect([search(), isOn(name)]).toEqual([on, "true"])
+      await press(name)
+      expect(search()).toBe("?tag=shop&label=done")
+    }
+    await press("Remove filter done")
+    expect(search()).toBe("?tag=shop")
+    await press("Remove filter shop")
+    expect([search(), button("Remove filter shop")]).toEqual(["", undefined])
+  })
 })

@@ -32,11 +32,17 @@ const answered = (status: number, body?: object) => calls.answered(status, body)
 
 describe("The secrets of an Identity", () => {
   const identity = { handle: "ada", email: "ada@agents.example", status: "ready" }
-  const login = (host: string) => ({ host, port: 993, security: "tls", username: identity.email, password: "word-1" })
+  const login = (host: string, port: number) => ({
+    host,
+    port,
+    security: "tls",
+    username: identity.email,
+    password: "word-1",
+  })
   const secrets = {
     identity_key: "svc_agent_secret",
-    imap: login("imap.example"),
-    smtp: login("smtp.example"),
+    imap: login("imap.example", 993),
+    smtp: login("smtp.example", 465),
     expires_at: "2026-11-23T09:00:00Z",
   }
   const opened = async (some: object = secrets) => {
@@ -60,7 +66,7 @@ describe("The secrets of an Identity", () => {
         "AGENT_EMAIL=ada@agents.example",
         ...["IMAP", "SMTP"].flatMap((name) => [
           `${name}_HOST=${name.toLowerCase()}.example`,
-          `${name}_PORT=993`,
+          `${name}_PORT=${name === "IMAP" ? 993 : 465}`,
           `${name}_SECURITY=tls`,
           `${name}_USER=ada@agents.example`,
           `${name}_PASSWORD=word-1`,
@@ -181,6 +187,7 @@ describe("The settings of an Identity", () => {
 
   it("delete the Identity only after its name was typed, and lead to the list", async () => {
     const { press, enter, button, top } = await opened()
+    client.setQueryData(["GET /api/identities", {}], { identities: [], next_cursor: null })
     await press("Delete Identity")
     const label = top.all("dialog")[0]!.all("label")[0]!.textContent
     expect(button("Delete Identity")!.attributes["disabled"]).toBe("true")
@@ -195,6 +202,7 @@ describe("The settings of an Identity", () => {
     await press("Delete Identity")
     await answered(202, {})
     await eventually(() => expect(entries).toEqual(["replace /identities"]))
+    expect(client.getQueryState(["GET /api/identities", {}])?.isInvalidated).toBe(true)
   })
 })
 

@@ -1,32 +1,34 @@
-/** Keys, connected apps and terminals, without a browser: what is requested, and which one is changed or revoked. */
+/** Keys and connected apps, without a browser: what is requested, and which one is changed or revoked. */
 import { capabilities } from "@svc/domain/account/Scope"
 import { scopeNames } from "@svc/domain/ScopeTable"
+import { act } from "preact/test-utils"
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest"
-import { browserAt, drawn, Entries, eventually, heldCalls, leaveAll, problem, signedIn, source } from "./Modules.ts"
+import { browserAt, drawn, Entries, eventually, heldCalls, leaveAll, problem, source } from "./Modules.ts"
 
 const { NewKey, Replacing } = await source("keys/NewKey.tsx")
 const { ConnectedApps } = await source("keys/ConnectedApps.tsx")
 const { default: KeysPage } = await source("keys/KeysPage.tsx")
-const { default: DevicesPage } = await source("keys/DevicesPage.tsx")
+const { Toasts } = await source("ui/Toast.tsx")
 const { client } = await source("client/Queries.ts")
 const { identitiesInput } = await source("shell/Identities.ts")
 
 let calls: ReturnType<typeof heldCalls>
-let signOut = () => {}
 beforeEach(async () => {
   calls = heldCalls()
   vi.stubGlobal("localStorage", new Entries())
   await browserAt("/keys")
   const identities = ["ada", "bob"].map((handle) => ({ id: `id_${handle}`, handle, status: "ready" }))
   client.setQueryData(["GET /api/identities", identitiesInput], { identities, next_cursor: null })
+  client.setQueryData(listed, [])
 })
 afterEach(async () => {
   await leaveAll()
-  signOut()
   client.clear()
   vi.unstubAllGlobals()
 })
 const answered = (status: number, body?: object) => calls.answered(status, body)
+const listed = ["GET /api/keys", { query: { limit: 100 } }]
+const isListStale = () => client.getQueryState(listed)?.isInvalidated
 
 describe("A new key", () => {
   const opened = async () => {
@@ -73,6 +75,8 @@ describe("A new key", () => {
     ])
     await eventually(() => expect(button("I have stored it")).toBeDefined())
     expect(top.textContent).not.toContain("svc_agent_secret")
+    expect(top.textContent).toContain("only shown once")
+    expect(isListStale()).toBe(true)
   })
 
   it("that may only read has every scope that reads, and no end if a person chooses that", async () => {
@@ -115,12 +119,42 @@ it("A rotated key stays valid for a day, or for as long as a person chooses, and
   await submit()
   expect((await answered(200, { key: "svc_admin_secret" })).body).toEqual({ overlap_seconds: 0 })
   await eventually(() => expect(top.textContent).toContain("svc_admin_•"))
+  expect(isListStale()).toBe(true)
   // Only its button closes the dialog with the new key.
   await fire(top.all("dialog")[0], "cancel")
   await fire(top.all("dialog")[0], "click")
   expect([onClose.mock.calls.length, top.all({ "aria-label": "Close" }).length]).toEqual([0, 0])
   await press("I have stored it")
   expect(onClose).toHaveBeenCalledTimes(1)
+})
+
+const keysPage = async (page: object) => {
+  client.removeQueries({ queryKey: listed })
+  const shown = await drawn(KeysPage, {})
+  for (const _ of [1, 2]) {
+    const { url, answer } = await calls.next()
+    await act(async () => answer(200, url.startsWith("/api/keys") ? page : { grants: [], next_cursor: "more apps" }))
+  }
+  await eventually(() => expect(shown.top.all({ class: "skeleton" }).length).toBe(0))
+  return shown
+}
+
+it("Further keys and apps are shown on request, and a key is offered for the Identities that are ready", async () => {
+  const identities = ["ready", "deleting"].map((status) => ({ id: status, handle: status, status }))
+  client.setQueryData(["GET /api/identities", identitiesInput], { identities, next_cursor: null })
+  const { top, fire, press } = await keysPage({ api_keys: [], next_cursor: "more keys" })
+  const further = top.all("button").filter(({ textContent }) => textContent === "Show more")
+  for (const button of further) await fire(button, "click")
+  const asked = [await calls.next(), await calls.next()].map(({ url }) => url)
+  expect(asked).toEqual(["/api/keys?limit=100&cursor=more+keys", "/api/grants?limit=100&cursor=more+apps"])
+  await press("Create key")
+  expect(
+    top
+      .all("dialog")[0]!
+      .all("select")[0]!
+      .all("option")
+      .map(({ textContent }) => textContent),
+  ).toEqual(["Whole account (Admin Key)", "@ready"])
 })
 
 it("Revoking a key of several asks for this one by its name, revokes it, and reads the list again", async () => {
@@ -140,11 +174,7 @@ it("Revoking a key of several asks for this one by its name, revokes it, and rea
   })
   const ofBob = { scope: "identity", identity_id: "id_bob" }
   const keys = [key("one", { scope: "org" }), key("two", { scope: "org" }), key("bob", ofBob), key("own", ofBob)]
-  const { top, press } = await drawn(KeysPage, {})
-  for (const _ of [1, 2]) {
-    const { url, answer } = await calls.next()
-    answer(200, url.startsWith("/api/keys") ? { api_keys: keys, next_cursor: null } : { grants: [], next_cursor: null })
-  }
+  const { top, press, button } = await keysPage({ api_keys: keys, next_cursor: null })
   await eventually(() => expect(top.all("table").length).toBe(2))
   const rows = top.all("table").map((table) => table.all("tr").map((row) => row.all("td")[0]?.textContent))
   expect(rows).toEqual([
@@ -159,6 +189,8 @@ it("Revoking a key of several asks for this one by its name, revokes it, and rea
   expect([request.method, request.url]).toEqual(["DELETE", "/api/keys/two"])
   expect((await calls.next()).url).toMatch(/^\/api\/keys\?/)
   await eventually(() => expect(top.all("dialog").length).toBe(0))
+  expect((await drawn(Toasts, {})).top.textContent).toContain("two")
+  expect(button("Rotate two")).toBeDefined()
   await press("Rotate bob")
   expect(top.all("dialog")[0]!.all("h2")[0]!.textContent).toContain("bob")
 })
@@ -178,7 +210,8 @@ describe("A connected app", () => {
   })
   const opened = async () => {
     const shown = await drawn(ConnectedApps, {})
-    const grants = [grant("one"), grant("two", { handles: null, networks: ["192.0.2.0/24"] })]
+    const use = { last_used_at: "2026-11-20T08:00:00Z", last_used_address: "192.0.2.9" }
+    const grants = [grant("one"), grant("two", { handles: null, networks: ["192.0.2.0/24"], ...use })]
     await answered(200, { grants, next_cursor: null })
     await eventually(() => expect(shown.top.all("tr").length).toBe(3))
     return shown
@@ -191,6 +224,7 @@ describe("A connected app", () => {
       ["oneone.example", "@ada", "mail:read mail:send"],
       ["twotwo.example", "Whole account", "mail:read mail:send192.0.2.0/24"],
     ])
+    expect([cells[1]![3], cells[2]![3]]).toEqual(["Never", expect.stringContaining("192.0.2.9")])
   })
 
   it("gets exactly the agents, scopes and networks that are chosen", async () => {
@@ -218,8 +252,11 @@ describe("A connected app", () => {
   })
 
   it("of the whole account stays that, and has no networks if its networks are removed", async () => {
-    const { press, enter, submit } = await opened()
+    const { press, enter, submit, button, top } = await opened()
     await press("Edit two")
+    expect(button("Save")!.attributes["disabled"]).toBeUndefined()
+    const offered = top.all("code").map(({ textContent }) => textContent)
+    expect(offered.filter((name) => name.endsWith(":secret"))).toEqual(["vault:secret"])
     await enter("Allowed IP addresses", "  ")
     await submit()
     expect((await calls.next()).body).toEqual({ scopes: ["mail:read", "mail:send"], handles: null, networks: null })
@@ -233,65 +270,5 @@ describe("A connected app", () => {
     await press("Revoke")
     const request = await answered(204)
     expect([request.method, request.url]).toEqual(["DELETE", "/api/grants/one"])
-  })
-})
-
-describe("A terminal", () => {
-  const device = {
-    user_code: "WDJB-MJHT",
-    name: "desk",
-    client: null,
-    created_at: "2026-11-20T08:00:00Z",
-    status: "pending",
-    scopes: ["mail:read", "mail:send"],
-    expires_in_days: 90,
-  }
-  const opened = async (more: object = {}) => {
-    await browserAt("/keys/devices?user_code=WDJB-MJHT")
-    signOut = await signedIn({ email: "ada@example.org" })
-    client.setQueryData(["GET /api/auth/device/:userCode", { params: { userCode: "WDJB-MJHT" } }], {
-      ...device,
-      ...more,
-    })
-    return drawn(DevicesPage, {})
-  }
-
-  it("gets the scopes that remain chosen, and an earlier end than it requested", async () => {
-    const { press, check, enter, button, facts, top } = await opened()
-    expect(facts()["Account"]).toBe("ada@example.org")
-    const days = top.all("option").map(({ attributes, textContent }) => [attributes["value"], textContent])
-    expect(days).toEqual([
-      ["7", "7 days"],
-      ["30", "30 days"],
-      ["", "90 days"],
-    ])
-    await check("mail:read", false)
-    await check("mail:send", false)
-    expect(button("Approve")!.attributes["disabled"]).toBe("true")
-    await check("mail:read", true)
-    await enter("Expiration", "30")
-    await press("Approve")
-    const request = await calls.next()
-    expect([request.method, request.url, request.body]).toEqual([
-      "POST",
-      "/api/auth/device/WDJB-MJHT/approve",
-      { scopes: ["mail:read"], expires_in_days: 30 },
-    ])
-  })
-
-  it("gets full access only if it requested that, which the page says", async () => {
-    const { press, facts } = await opened({ scopes: ["*"], expires_in_days: null })
-    expect(facts()["Permissions"]).toBe("Full access")
-    await press("Approve")
-    expect((await calls.next()).body).toEqual({})
-  })
-
-  it("is denied without approval, and decided once", async () => {
-    const { press, button, top } = await opened()
-    await press("Deny")
-    expect((await answered(200, {})).url).toBe("/api/auth/device/WDJB-MJHT/deny")
-    await answered(200, { ...device, status: "denied" })
-    await eventually(() => expect(button("Approve")).toBeUndefined())
-    expect(top.all({ class: "note" })[0]!.attributes["data-tone"]).toBe("warn")
   })
 })

@@ -251,13 +251,13 @@ it("The list of keys offers a rotation only for keys that are valid and not repl
     const name = keys.find((one) => row.all("td")[0]?.textContent === one.name)?.name
     if (name === undefined) return []
     const [, , rights, , end, use] = row.all("td").map(({ textContent }) => textContent)
-    const state = /Expired|Rotated/.exec(end!)?.[0]
+    const state = /Never|Expired|Rotated/.exec(end!)?.[0]
     const address = /from (.*)/.exec(use!)?.[1]
     return [[name, rights, state, address, row.all("button").map(({ textContent }) => textContent)]]
   })
   expect(shown).toEqual([
-    ["valid", "Full access", undefined, undefined, ["Rotate", "Revoke"]],
-    ["used", "Full access192.0.2.0/24", undefined, "192.0.2.1", ["Rotate", "Revoke"]],
+    ["valid", "Full access", "Never", undefined, ["Rotate", "Revoke"]],
+    ["used", "Full access192.0.2.0/24", "Never", "192.0.2.1", ["Rotate", "Revoke"]],
     ["replaced", "Full access", "Rotated", undefined, ["Revoke"]],
     ["ended", "Full access", "Expired", undefined, ["Revoke"]],
     ["narrow", "mail:read card:read", undefined, undefined, ["Rotate", "Revoke"]],

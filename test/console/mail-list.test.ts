@@ -4,6 +4,8 @@ import { afterEach, beforeEach, describe, expect, it, vi } from "vitest"
 import { browserAt, drawn, Entries, eventually, heldCalls, leaveAll, source } from "./Modules.ts"
 
 const { MailList } = await source("mail/MailList.tsx")
+const { MailNav } = await source("mail/MailNav.tsx")
+const { Split } = await source("mail/Split.tsx")
 const { Conversation } = await source("mail/Conversation.tsx")
 const { leaving } = await source("mail/selection/Bulk.ts")
 const { client } = await source("client/Queries.ts")
@@ -201,9 +203,62 @@ describe("The list of messages", () => {
         .all({ class: "tag" })
         .map(({ textContent }) => textContent),
     ).toEqual(["a", "b", "d", "e"])
-    const marks = list.rows().map((row) => row.all({ class: "hidden-text" }).length)
-    expect(marks[0]).toBeGreaterThan(marks[2]!)
+    const current = links.map(({ attributes }) => attributes["aria-current"])
+    expect(current).toEqual(["true", undefined, undefined, undefined])
+    const marks = list.rows().map((row) => {
+      const texts = row.all({ class: "marks" })[0]!.all("span")
+      return texts.flatMap(({ attributes }) => attributes["title"] ?? attributes["data-tone"] ?? [])
+    })
+    expect(marks).toEqual([["Flagged", "Attachments", "ok"], ["Sent"], ["ok"], ["Sent"]])
   })
+})
+
+describe("The navigation of a Mailbox", () => {
+  const opened = async (path: string) => {
+    vi.stubGlobal("requestIdleCallback", (run: () => void) => void run())
+    vi.stubGlobal("cancelIdleCallback", () => {})
+    await browserAt(`/identities/ada/mail${path}`)
+    const { top } = await drawn(MailNav, { handle: "ada" })
+    return () => top.all("a")
+  }
+
+  it.each([
+    ["", "Conversations"],
+    ["/msg_1?direction=inbound", "Received"],
+    ["?direction=outbound", "Sent"],
+    ["?direction=other", "Conversations"],
+    ["?archived=1&direction=inbound", "Archive"],
+    ["/drafts?direction=inbound", "Drafts"],
+    ["/approvals", "Approvals"],
+    ["/approvals/msg_1", "Approvals"],
+  ])("marks the part that is shown: %s", async (path, current) => {
+    const links = await opened(path)
+    const marked = links().filter(({ attributes }) => attributes["aria-current"] === "page")
+    expect(marked.map(({ textContent }) => textContent)).toEqual([current])
+  })
+
+  it("counts the drafts and the messages that wait for approval", async () => {
+    const links = await opened("")
+    for (const _ of [1, 2]) {
+      const { url, answer } = await calls.next()
+      const page = url.includes("/drafts") ? { drafts: [{ id: "d" }] } : { approvals: [{ id: "a" }, { id: "b" }] }
+      await act(async () => answer(200, { ...page, next_cursor: null }))
+    }
+    const texts = () => links().map(({ textContent }) => textContent)
+    await eventually(() =>
+      expect(texts()).toEqual(["Conversations", "Received", "Sent", "Archive", "Drafts1", "Approvals2"]),
+    )
+  })
+})
+
+it("The bar over an open message leads back to the list that it was opened from", async () => {
+  await browserAt("/identities/ada/mail/msg_1?tag=work")
+  const identity = { handle: "ada", status: "ready", email: own }
+  client.setQueryData(["GET /api/identities/:handle", { params: { handle: "ada" } }], identity)
+  const { top } = await drawn(Split, { handle: "ada", open: "msg_1", children: "the message" })
+  const [back] = top.all({ class: "narrow-bar" })[0]!.all("a")
+  expect(back!.attributes["href"]).toBe("/console/identities/ada/mail?tag=work")
+  expect(top.textContent).toContain("the message")
 })
 
 it("A conversation loads five pages by itself, and another when its button is pressed", async () => {

@@ -88,7 +88,12 @@ describe("The mail settings", () => {
     expect([request.method, request.url, request.body]).toEqual(["PUT", `${at}/ai-disclosure`, { text: "Another" }])
     await answered(200, { text: "Another", overridden: true })
     await eventually(() => expect(button("Save")!.attributes["disabled"]).toBe("true"))
-    await press(top.all("form").at(-1)!.all("button").at(-1)!.textContent)
+    const reset = top.all("form").at(-1)!.all("button").at(-1)!.textContent
+    await enter(label, "Half a sen")
+    await press(reset)
+    await answered(409, problem(409, { detail: "not now" }))
+    await eventually(() => expect(top.textContent).toContain("not now"))
+    await press(reset)
     expect((await answered(204)).method).toBe("DELETE")
     await answered(200, { text: "By an AI", overridden: false })
     await eventually(() => expect(top.all("textarea")[0]!.attributes["value"]).toBe("By an AI"))

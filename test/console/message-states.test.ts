@@ -7,6 +7,7 @@ const { Verdict, VerdictNote } = await source("mail/Verdict.tsx")
 const { AgentMark } = await source("mail/AgentMark.tsx")
 const { DeliveryState } = await source("mail/Delivery.tsx")
 const { Labels, useMarking } = await source("mail/Marks.tsx")
+const { client } = await source("client/Queries.ts")
 
 let calls: ReturnType<typeof heldCalls>
 beforeEach(async () => {
@@ -120,10 +121,22 @@ describe("An outgoing message", () => {
 
 describe("The labels of a message", () => {
   const at = "/api/identities/ada/messages/msg_1"
-  const opened = () => {
-    const One = () => Labels({ handle: "ada", labels: ["old", "todo"], mark: useMarking("ada", "msg_1") })
+  const opened = (...labels: ReadonlyArray<string>) => {
+    const One = () => Labels({ handle: "ada", labels: ["old", "todo", ...labels], mark: useMarking("ada", "msg_1") })
     return drawn(One, {})
   }
+
+  it("lead to the messages that have them, and change their conversation as well", async () => {
+    const threads = ["GET /api/identities/:handle/threads", { params: { handle: "ada" } }]
+    client.setQueryData(threads, { threads: [] })
+    const { top, press } = await opened("a&b")
+    expect(top.all("a").map(({ attributes }) => attributes["href"])).toEqual(
+      ["old", "todo", "a%26b"].map((label) => `/console/identities/ada/mail?label=${label}`),
+    )
+    await press(top.all({ class: "tag chip" })[2]!.all("button")[0]!.attributes["aria-label"]!)
+    await calls.answered(200, {})
+    await eventually(() => expect(client.getQueryState(threads)?.isInvalidated).toBe(true))
+  })
 
   it("are removed one by one, and the others stay", async () => {
     const { top, press } = await opened()

@@ -33,10 +33,12 @@ const opened = async () => {
 }
 
 it("A name is checked once a person stops typing, and a taken name cannot be created", async () => {
-  const { enter, isOff, wrong, free, field } = await opened()
+  const { enter, isOff, wrong, free, field, top } = await opened()
   expect([isOff(), field("Name")!.attributes["placeholder"]]).toEqual([true, "Ada-L"])
+  expect(top.all({ class: "affix mono" })[0]!.textContent).toBe("@agents.example")
   await enter("Name", "ad")
   expect(isOff()).toBe(false)
+  await enter("Name", "adax")
   await enter("Name", " Ada ")
   const taken = await answered(200, { available: false, code: "handle_taken" })
   expect(taken.url).toBe("/api/handles/ada")
@@ -61,6 +63,8 @@ it("An Identity is created with the name in small letters, and its page is opene
 
 it.each([
   ["handle_taken", {}, "no", 0],
+  ["handle_reserved", {}, "no", 0],
+  ["handle_invalid", {}, "no", 0],
   ["invalid_request", { errors: [{ path: "/handle", message: "too short" }] }, "too short", 0],
   ["identity_quota_exhausted", {}, undefined, 1],
 ])("A rejection (%s) is shown once, until the name changes", async (code, more, text, notes) => {

@@ -1,9 +1,14 @@
-/** Sign-ins and signing keys of an Identity, without a browser: which one is approved, ended or removed. */
+/** The proofs of an Identity, without a browser: which one is approved, ended or removed, and what others may rely on. */
+import { act } from "preact/test-utils"
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest"
 import { browserAt, drawn, Entries, eventually, heldCalls, leavePage, problem, source } from "./Modules.ts"
 
 const { SignIns } = await source("proof/SignIns.tsx")
 const { Keys } = await source("proof/Keys.tsx")
+const { Permissions } = await source("proof/Permissions.tsx")
+const { Tokens } = await source("proof/Tokens.tsx")
+const { default: ProofPage } = await source("proof/ProofPage.tsx")
+const { Toasts } = await source("ui/Toast.tsx")
 const { client } = await source("client/Queries.ts")
 
 const at = "/api/identities/ada"
@@ -49,7 +54,7 @@ describe("A sign-in", () => {
       .all("li")
       .map(({ textContent }) => textContent)
     expect(waiting.length).toBe(2)
-    expect(waiting[1]).toMatch(/second\.example.*Client second.*openid email/)
+    expect(waiting[1]).toMatch(/second\.example.*Calls itself “Client second”.*openid email/)
   })
 
   it.each([
@@ -58,11 +63,32 @@ describe("A sign-in", () => {
   ])("that waits is decided for its own site (%d: %s)", async (index, action) => {
     const { top, fire } = await opened()
     const [, second] = top.all("ul")[0]!.all("li")
-    await fire(second!.all("button")[index], "click")
+    const buttons = second!.all("button")
+    await fire(buttons[index], "click")
     const request = await answered(409, problem(409, { detail: "too late" }))
     expect([request.method, request.url]).toEqual(["POST", `${at}/sign-ins/second/${action}`])
     await eventually(() => expect(second!.textContent).toContain("too late"))
     expect(top.all("ul")[0]!.all("li")[0]!.textContent).not.toContain("too late")
+    // The problem of one decision does not hide that of the other one.
+    await fire(buttons[1 - index], "click")
+    await answered(409, problem(409, { detail: "not now" }))
+    await eventually(() => expect(second!.textContent).toContain("not now"))
+    await fire(buttons[index], "click")
+    await answered(200, {})
+    expect((await calls.next()).url).toMatch(/sign-ins\?/)
+  })
+
+  it("has its state and time in the list, which has further pages", async () => {
+    const shown = await drawn(SignIns, { handle: "ada" })
+    const sign_ins = [one("started", "started"), { ...one("in", "signed_in"), signed_in_at: "2020-01-01T00:00:00Z" }]
+    const more = [one("refused", "refused"), one("waits", "awaiting_approval")]
+    await answered(200, { sign_ins: [...sign_ins, ...more], next_cursor: "c" })
+    await eventually(() => expect(shown.top.all("tr").length).toBe(4))
+    const rows = shown.top.all("tr").slice(1)
+    expect(rows.map((row) => row.all({ class: "status" })[0]!.attributes["data-tone"])).toEqual(["busy", "ok", "bad"])
+    expect(rows[1]!.all("time")[0]!.textContent).toContain("yr")
+    await shown.press("Show more")
+    expect((await calls.next()).url).toContain("cursor=c")
   })
 
   it("can be ended while the site may use it, after a confirmation that names the site", async () => {
@@ -102,6 +128,7 @@ describe("A signing key", () => {
     one("signing-key-1"),
     one("retired-key-2", retired),
     one("agents-key-03", { origin: "agent", name: "HSM" }),
+    one("agents-key-04", { origin: "agent", retired_at: retired.retired_at }),
   ]
   const opened = async () => {
     client.setQueryData(["GET /api/identities/:handle/signing-keys", { params: { handle: "ada" } }], { keys })
@@ -111,8 +138,15 @@ describe("A signing key", () => {
   it("of the service can be removed only after it was replaced, one of the agent always", async () => {
     const { top, fire } = await opened()
     const rows = top.all("tr").slice(1)
-    expect(rows.map((row) => row.all("button").length)).toEqual([0, 1, 1])
+    expect(rows.map((row) => row.all("button").length)).toEqual([0, 1, 1, 1])
     expect(rows[2]!.textContent).toContain("HSM")
+    expect(rows.map((row) => row.all("td")[1]!.textContent)).toEqual(["Service", "Service", "Agent", "Agent"])
+    expect(rows.map((row) => row.all({ class: "status" })[0]!.textContent)).toEqual([
+      "Active",
+      "Rotated",
+      "Active",
+      "Rotated",
+    ])
     await fire(rows[1]!.all("button")[0], "click")
     expect([calls.waiting(), top.all("dialog")[0]!.all("h2")[0]!.textContent]).toEqual([
       0,
@@ -130,6 +164,129 @@ describe("A signing key", () => {
     await fire(top.all("dialog")[0]!.all("button").at(-1), "click")
     const request = await answered(200, {})
     expect([request.method, request.url]).toEqual(["POST", `${at}/signing-key/rotate`])
-    expect((await calls.next()).url).toBe(`${at}/signing-keys`)
+    expect((await answered(200, { keys })).url).toBe(`${at}/signing-keys`)
+    const toasts = await drawn(Toasts, {})
+    await eventually(() => expect(toasts.top.textContent).toContain("Signing key rotated"))
   })
+})
+
+describe("The permissions of an Identity", () => {
+  const opened = async (sites: unknown, audiences: unknown) => {
+    client.setQueryData(["GET /api/identities/:handle/proof", { params: { handle: "ada" } }], { sites, audiences })
+    const { top, ...shown } = await drawn(Permissions, { handle: "ada" })
+    const lists = () => top.all("textarea").map(({ attributes }) => attributes["value"])
+    const boxes = () => top.all({ type: "checkbox" }).map(({ attributes }) => attributes["checked"] === "true")
+    return { ...shown, top, lists, boxes }
+  }
+
+  it("begin with the stored ones, and are sent as they were entered", async () => {
+    const { lists, boxes, submit, fire, top } = await opened(["a.example", "b.example"], "any")
+    expect([boxes(), lists()]).toEqual([[false, true], ["a.example\nb.example"]])
+    await submit()
+    const same = await answered(409, problem(409))
+    expect([same.method, same.url, same.body]).toEqual([
+      "PATCH",
+      `${at}/proof`,
+      { sites: ["a.example", "b.example"], audiences: "any" },
+    ])
+    const [site, audience] = top.all({ type: "checkbox" })
+    await fire(site, "change", { currentTarget: { checked: true } })
+    await fire(audience, "change", { currentTarget: { checked: false } })
+    await fire(top.all("textarea")[0], "input", { currentTarget: { value: " one\n two " } })
+    await eventually(() => expect(top.all({ "aria-busy": "true" })).toEqual([]))
+    await submit()
+    const changed = await answered(200, {})
+    expect(changed.body).toEqual({ sites: "any", audiences: ["one", "two"] })
+    expect((await calls.next()).url).toBe(`${at}/proof`)
+  })
+
+  it("show an error at the list that has it", async () => {
+    const { submit, top } = await opened([], [])
+    await submit()
+    const errors = ["sites", "audiences"].map((name) => ({ path: `/${name}/0`, message: `wrong ${name}` }))
+    await answered(422, problem(422, { errors }))
+    await eventually(() =>
+      expect(top.all({ class: "wrong" }).map(({ textContent }) => textContent)).toEqual([
+        "wrong sites",
+        "wrong audiences",
+      ]),
+    )
+  })
+})
+
+it("Tokens of the Identity are listed with who got them, or why nobody did", async () => {
+  const record = (id: string, more: object) => ({
+    id,
+    at: "2026-11-20T08:00:00Z",
+    code: null,
+    count: 1,
+    outcome: "allowed",
+    target: { type: "token", name: `${id}.example` },
+    actor: { kind: "identity_key", client: null, name: null },
+    ...more,
+  })
+  const { top, press } = await drawn(Tokens, { handle: "ada" })
+  const denied = { outcome: "refused", code: "audience_not_allowed", target: null }
+  const records = [
+    record("one", {}),
+    record("two", { ...denied, count: 2, actor: { kind: "grant", client: "App", name: "x" } }),
+    record("three", { ...denied, outcome: "failed", actor: { kind: "admin_key", client: null, name: "laptop" } }),
+  ]
+  const { url } = await answered(200, { records, next_cursor: "c" })
+  expect(Object.fromEntries(new URL(url, "http://localhost").searchParams)).toEqual({
+    action: "proof.createToken",
+    identity: "ada",
+    limit: "10",
+  })
+  await eventually(() => expect(top.all("tr").length).toBe(4))
+  const cells = top.all("tr").map((row) => row.all("td").map(({ textContent }) => textContent))
+  expect(cells.slice(1).map((row) => row.slice(0, 3))).toEqual([
+    ["one.example", "Issued", "Agent"],
+    ["–", "Deniedaudience_not_allowed × 2", "App"],
+    ["–", "Deniedaudience_not_allowed", "laptop"],
+  ])
+  const tones = top.all({ class: "status" }).map(({ attributes }) => attributes["data-tone"])
+  expect(tones).toEqual(["ok", "warn", "warn"])
+  await press("Show more")
+  expect((await calls.next()).url).toContain("cursor=c")
+})
+
+it("The page of proofs appears as a whole, also if a part failed, and names where others verify the Identity", async () => {
+  const identity = {
+    id: "id_ada",
+    handle: "ada",
+    status: "ready",
+    card_url: "https://ada.example/card.json",
+    profile_url: "https://ada.example/",
+    tunnel: { url: "https://ada.tunnel.example" },
+  }
+  client.setQueryData(["GET /api/identities/:handle", { params: { handle: "ada" } }], identity)
+  const { top, facts } = await drawn(ProofPage, { handle: "ada" })
+  const did = { did: "did:web:ada", did_url: "https://ada.example/did.json", jwks_url: "https://ada.example/jwks.json" }
+  const bodies: Readonly<Record<string, object>> = {
+    "sign-ins": { sign_ins: [], next_cursor: null },
+    "signing-keys": { keys: [], ...did },
+    audit: { records: [], next_cursor: null },
+  }
+  expect(top.all({ class: "skeleton" }).length).toBe(1)
+  for (const _ of [1, 2, 3, 4]) {
+    expect(top.all("section").length).toBe(0)
+    const { url, answer } = await calls.next()
+    const body = bodies[new URL(url, "http://localhost").pathname.split("/").at(-1)!]
+    await act(async () => (body === undefined ? answer(403, problem(403, { detail: "not yours" })) : answer(200, body)))
+  }
+  await eventually(() => expect(top.all("section").length).toBe(6))
+  // The part that failed is read again when it appears.
+  expect((await answered(403, problem(403, { detail: "not yours" }))).url).toBe(`${at}/proof`)
+  await eventually(() => expect(top.textContent).toContain("not yours"))
+  expect(top.all("section").length).toBe(6)
+  const links = top.all({ class: "address" }).flatMap((one) => one.all("a").map(({ attributes }) => attributes["href"]))
+  expect(links).toEqual([
+    did.did_url,
+    did.jwks_url,
+    identity.card_url,
+    "https://ada.tunnel.example/.well-known/http-message-signatures-directory",
+    "http://localhost/.well-known/openid-configuration",
+  ])
+  expect(Object.values(facts())[0]).toBe("did:web:ada")
 })

@@ -1,4 +1,5 @@
 /** The review of a message before it is sent, without a browser: what it shows, and what a decision says. */
+import { act } from "preact/test-utils"
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest"
 import { browserAt, drawn, Entries, eventually, heldCalls, leaveAll, leavePage, problem, source } from "./Modules.ts"
 
@@ -71,11 +72,17 @@ describe("The review of a message", () => {
   })
 
   it("approves the content that it shows, and then opens the message", async () => {
+    const lists = ["messages", "threads"].map((part) => [
+      `GET /api/identities/:handle/${part}`,
+      { params: { handle: "ada" } },
+    ])
+    for (const list of lists) client.setQueryData(list, {})
     const { press } = await opened()
     await press("Approve and send")
     const request = await answered(200, {})
     expect([request.method, request.url, request.body]).toEqual(["POST", `${at}/approve`, { content_sha256: "one" }])
     await eventually(() => expect(entries).toEqual(["replace /identities/ada/mail/msg_1"]))
+    expect(lists.map((list) => client.getQueryState(list)?.isInvalidated)).toEqual([true, true])
     const toasts = await drawn(Toasts, {})
     expect(toasts.top.textContent).toContain("“Invoice” approved")
   })
@@ -88,12 +95,27 @@ describe("The review of a message", () => {
     expect(button("Approve and send")!.attributes["disabled"]).toBeUndefined()
     expect(top.all("iframe")[0]!.attributes["src"]).toBe("/console/mail/ada/msg_1/body?images=1")
     await press("Approve and send")
-    await answered(409, problem(409))
+    await answered(409, problem(409, { detail: "too late" }))
     const again = await answered(200, { ...pending, html, content_sha256: "two", subject: "Other" })
     expect([again.method, again.url]).toEqual(["GET", at])
     await eventually(() => expect(top.all("h2")[0]!.textContent).toBe("Other"))
     expect(button("Approve and send")!.attributes["disabled"]).toBe("true")
     expect(entries).toEqual([])
+  })
+
+  it("says why the same content could not be approved, and offers to read a message that could not be read", async () => {
+    const { press, top, leave } = await opened()
+    await press("Approve and send")
+    await answered(503, problem(503, { detail: "not now" }))
+    await answered(200, pending)
+    await eventually(() => expect(top.textContent).toContain("not now"))
+    await leave()
+    client.clear()
+    const other = await drawn(Review, { handle: "ada", id: "msg_1" })
+    await answered(403, problem(403, { detail: "not yours" }))
+    await eventually(() => expect(other.top.textContent).toContain("not yours"))
+    await other.press("Try again")
+    expect((await calls.next()).url).toBe(at)
   })
 
   it.each([
@@ -108,6 +130,59 @@ describe("The review of a message", () => {
     const request = await answered(200, {})
     expect([request.url, request.body]).toEqual([`${at}/refuse`, { content_sha256: "one", ...more }])
     await eventually(() => expect(entries).toEqual(["replace /identities/ada/mail/msg_1"]))
+  })
+
+  it("previews images and text, says if a preview is cut or missing, and offers every file whole", async () => {
+    const file = (index: number, content_type: string, size = 1, filename: string | null = `file ${index}`) => ({
+      index,
+      content_type,
+      size,
+      filename,
+    })
+    const attachments = [
+      file(0, "image/png", 10 * 1024 * 1024),
+      file(1, "image/png", 10 * 1024 * 1024 + 1),
+      file(2, "image/svg+xml"),
+      file(3, "Text/CSV", 200_000),
+      file(4, "application/json", 200_001, null),
+      file(7, "application/pdf"),
+    ]
+    const { top } = await opened({ attachments })
+    const path = (index: number) => `/api/identities/ada/messages/msg_1/attachments/${index}`
+    for (const _ of [1, 2, 3]) {
+      const { url, answer } = await calls.next()
+      await act(async () => answer(200, `content of ${url}`))
+    }
+    const rows = () => top.all({ class: "box rows previews" })[0]!.childNodes
+    await eventually(() => expect(top.all({ class: "preview" }).length).toBe(4))
+    expect(
+      rows().map((row) => row.all("a").map(({ attributes }) => [attributes["href"], attributes["download"]])),
+    ).toEqual(attachments.map(({ index, filename }) => [[path(index), filename ?? "Unnamed file"]]))
+    expect(top.all("img").map(({ attributes }) => [attributes["src"], attributes["alt"]])).toEqual([
+      [path(0), "file 0"],
+    ])
+    const texts = rows().map((row) => row.all({ class: "preview" })[0]?.textContent)
+    expect(texts).toEqual(["", undefined, ...[2, 3, 4].map((index) => `"content of ${path(index)}"`), undefined])
+    const says = (part: string) => rows().map(({ textContent }) => textContent.includes(part))
+    expect(says("only the beginning")).toEqual([false, false, false, false, true, false])
+    expect(says("No preview")).toEqual([false, true, false, false, false, true])
+  })
+
+  it("names what it cannot show, and then offers the original", async () => {
+    const originals = async (html: string) => {
+      const { top, leave, button } = await opened({ html })
+      expect(button("Approve and send")!.attributes["disabled"]).toBe("true")
+      const links = top.all({ download: "msg_1.eml" }).map(({ attributes }) => attributes["href"])
+      const text = top.textContent
+      await leave()
+      return [links, text] as const
+    }
+    const [none, remote] = await originals('<img src="https://images.example/a.png">')
+    expect([none, remote.includes("Show the images before you approve")]).toEqual([[], true])
+    const [links, plain] = await originals('<img src="http://images.example/a.png">')
+    expect(links).toEqual(["/api/identities/ada/messages/msg_1/raw"])
+    expect(plain).toContain("without encryption")
+    expect((await originals("x".repeat(1_000_001)))[1]).toContain("too long")
   })
 
   it("says that the message needs no decision any more, or does not exist", async () => {
@@ -125,11 +200,15 @@ describe("The review of a message", () => {
 
 it("A message in the list of approvals shows all its recipients, also hidden ones, and leads to its own review", async () => {
   const one = (id: string, more: object) => ({ ...pending, id, snippet: id, attachments: [], ...more })
-  const { top } = await drawn(Approvals, { handle: "ada" })
+  const { top, button } = await drawn(Approvals, { handle: "ada" })
   const files = [{ filename: "a.pdf" }, { filename: null }]
   const approvals = [one("msg_1", { attachments: files }), one("msg_2", { subject: "", cc: [], bcc: [] })]
-  await answered(200, { approvals, next_cursor: null })
+  await answered(200, { approvals, next_cursor: "more" })
   await eventually(() => expect(top.all("article").length).toBe(2))
+  expect([
+    button("Show more") !== undefined,
+    top.textContent.includes("Nothing is sent before you approve it"),
+  ]).toEqual([true, true])
   const [first, second] = top.all("article")
   expect(first!.all("dd")[0]!.textContent).toBe("to@example.org, second@example.org, cc@example.org, bcc@example.org")
   expect(first!.textContent).toContain("2 attachments: a.pdf, Unnamed file")

@@ -86,8 +86,12 @@ export interface Manner {
   readonly onSent?: (share: number) => void
 }
 
-type Arguments<R extends Route> =
-  {} extends Input<R> ? [input?: Input<R>, manner?: Manner] : [input: Input<R>, manner?: Manner]
+/** A POST needs a key, so that a command that is repeated after a lost response has no second effect. */
+type Arguments<R extends Route> = R extends `POST ${string}`
+  ? [input: Input<R>, manner: Manner & { readonly key: string }]
+  : {} extends Input<R>
+    ? [input?: Input<R>, manner?: Manner]
+    : [input: Input<R>, manner?: Manner]
 
 /** Returns the method and the URL of a call. */
 export const addressOf = (route: string, input: object | undefined) => {

@@ -10,7 +10,7 @@ import { TextField } from "../ui/Field.tsx"
 import { Form } from "../ui/Form.tsx"
 import { Loaded } from "../ui/Loaded.tsx"
 import { Empty, Facts, Note, Page } from "../ui/Page.tsx"
-import { ProblemNote } from "../ui/Problem.tsx"
+import { ProblemNotes } from "../ui/Problem.tsx"
 import { Time } from "../ui/Time.tsx"
 import { DaysSelect, ScopeBoxes } from "./Rights.tsx"
 import { say } from "./texts.ts"
@@ -93,7 +93,7 @@ const Decision = ({ device }: { readonly device: Device }) => {
             </Button>
             <Button command={deny}>{say("deny")}</Button>
           </div>
-          <ProblemNote failure={approve.failure ?? deny.failure} />
+          <ProblemNotes of={[approve, deny]} />
         </>
       ) : (
         <>

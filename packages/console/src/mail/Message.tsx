@@ -8,7 +8,7 @@ import { Button, ButtonLink } from "../ui/Button.tsx"
 import { Icon } from "../ui/Icon.tsx"
 import { Loaded } from "../ui/Loaded.tsx"
 import { Empty, Facts, Status } from "../ui/Page.tsx"
-import { ProblemNote } from "../ui/Problem.tsx"
+import { ProblemNotes } from "../ui/Problem.tsx"
 import { Time } from "../ui/Time.tsx"
 import { remove } from "./selection/Bulk.ts"
 import { Body, type Message } from "./Body.tsx"
@@ -103,7 +103,7 @@ const Actions = ({ handle, message, onRemoved }: ActionsProps) => {
           />
         </span>
       </div>
-      <ProblemNote failure={seen.failure ?? flagged.failure ?? labels.failure} />
+      <ProblemNotes of={[seen, flagged, labels]} />
     </div>
   )
 }

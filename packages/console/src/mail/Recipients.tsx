@@ -10,7 +10,7 @@ import { TextField } from "../ui/Field.tsx"
 import { Form, useForm } from "../ui/Form.tsx"
 import { Loaded, More } from "../ui/Loaded.tsx"
 import { Section, Status } from "../ui/Page.tsx"
-import { ProblemNote } from "../ui/Problem.tsx"
+import { ProblemNote, ProblemNotes } from "../ui/Problem.tsx"
 import { Table } from "../ui/Table.tsx"
 import { Time } from "../ui/Time.tsx"
 import { tell } from "../ui/Toast.tsx"
@@ -103,7 +103,7 @@ const Acts = ({ handle, of: one }: { readonly handle: string; readonly of: Recip
           <Button small kind="plain" icon="trash" command={drop} aria-label={say("drop", { address })} />
         )}
       </span>
-      <ProblemNote failure={drop.failure ?? lift.failure} />
+      <ProblemNotes of={[drop, lift]} />
     </>
   )
 }

@@ -7,7 +7,7 @@ import { Button } from "../ui/Button.tsx"
 import { ConfirmButton } from "../ui/Dialog.tsx"
 import { Loaded, More } from "../ui/Loaded.tsx"
 import { Section, Status, type Tone } from "../ui/Page.tsx"
-import { ProblemNote } from "../ui/Problem.tsx"
+import { ProblemNotes } from "../ui/Problem.tsx"
 import { Table } from "../ui/Table.tsx"
 import { Time } from "../ui/Time.tsx"
 import { tell } from "../ui/Toast.tsx"
@@ -61,7 +61,7 @@ const Waiting = ({ handle, of }: OfSignIn) => {
         <div class="muted small">
           {say("wants", { scopes: of.scopes.join(" ") })} · <Time at={of.created_at} />
         </div>
-        <ProblemNote failure={approve.failure ?? refuse.failure} />
+        <ProblemNotes of={[approve, refuse]} />
       </div>
       <div class="bar">
         <Button small kind="primary" command={approve} aria-label={say("approve_at", { site })}>

@@ -95,3 +95,12 @@ export const ProblemNote = ({ failure, onRetry, children }: ProblemProps) => {
     </div>
   )
 }
+
+/** The problems of commands whose controls are side by side: a command replaces only its own problem. */
+export const ProblemNotes = ({ of }: { readonly of: ReadonlyArray<Pick<ProblemProps, "failure">> }) => (
+  <>
+    {of.map(({ failure }, index) => (
+      <ProblemNote key={index} failure={failure} />
+    ))}
+  </>
+)

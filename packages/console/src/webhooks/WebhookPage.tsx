@@ -14,7 +14,7 @@ import { Select } from "../ui/Field.tsx"
 import { Loaded, More } from "../ui/Loaded.tsx"
 import { LongList } from "../ui/LongList.tsx"
 import { Empty, Facts, Note, Section, Segments } from "../ui/Page.tsx"
-import { ProblemNote } from "../ui/Problem.tsx"
+import { ProblemNotes } from "../ui/Problem.tsx"
 import { Time } from "../ui/Time.tsx"
 import { tell } from "../ui/Toast.tsx"
 import { DeliveryItem, type OfWebhook, WebhookStatus } from "./DeliveryItem.tsx"
@@ -158,7 +158,7 @@ const Shown = ({ handle, webhook }: { readonly handle: string; readonly webhook:
             <p>{say("remove_why")}</p>
           </ConfirmButton>
         </div>
-        <ProblemNote failure={test.failure ?? turn.failure} />
+        <ProblemNotes of={[test, turn]} />
       </div>
       {/* The reason comes first: the latest delivery with the response of the endpoint. */}
       {webhook.failing_since === null ? null : <Deliveries handle={handle} id={id} isFirstOpen />}

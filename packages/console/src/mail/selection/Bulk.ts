@@ -109,7 +109,7 @@ const finish = async (deletion: Deletion, isLast = false) => {
       call(
         "POST /api/identities/:handle/messages/remove",
         { params: { handle }, body: named(some) },
-        { keepalive: isLast },
+        { key: crypto.randomUUID(), keepalive: isLast },
       ),
     )
   } catch {
