@@ -1,5 +1,7 @@
 /** Device login by the test's clock (RFC 8628). */
 import { ApiKeys } from "@svc/cluster/account/ApiKeys"
+import type { AuditNote } from "@svc/cluster/actor/Write"
+import * as AuditWrite from "@svc/cluster/audit/AuditWrite"
 import { Devices } from "@svc/cluster/account/Devices"
 import { keysAtMost, type RequestedRights, judgeRights } from "@svc/domain/account/KeyRights"
 import type { Initiator } from "@svc/domain/account/Initiator"
@@ -12,6 +14,7 @@ import { Writes } from "@svc/cluster/store/Database"
 import { expect, layer } from "@effect/vitest"
 import { Clock, Effect, Redacted, Result } from "effect"
 import { TestClock } from "effect/testing"
+import { act, noKey } from "../audit/Acts.ts"
 import { afterwards } from "../harness/Afterwards.ts"
 import { interruptAtLock } from "../harness/InterruptedStatement.ts"
 import { accountHolder, makeOrg, rows, storesLayer } from "../harness/Stores.ts"
@@ -25,7 +28,8 @@ const started = Effect.gen(function* () {
     poll: devices.poll(login.deviceCode),
     /** The error that the terminal receives instead of a key. */
     refusal: Effect.flip(devices.poll(login.deviceCode)),
-    approve: (org: string, by: Initiator = accountHolder) => devices.approve(org, login.userCode, {}, byHolder, by),
+    approve: (org: string, by: Initiator = accountHolder, note?: AuditNote) =>
+      devices.approve(org, login.userCode, {}, byHolder, by, note),
     deny: devices.deny(login.userCode),
   }
 })
@@ -64,7 +68,8 @@ layer(storesLayer)("a device login", (it) => {
     Effect.gen(function* () {
       const org = yield* makeOrg
       const login = yield* started
-      yield* login.approve(org)
+      yield* login.approve(org, accountHolder, AuditWrite.toNote(yield* AuditWrite.make(noKey, act(org))))
+      expect(yield* rows((sql) => sql`select 1 from audit where org_id = ${org}`)).toHaveLength(1)
       expect(yield* login.view).toMatchObject({ name: "laptop", client: "svc 0.1", status: "approved" })
       const sealed = yield* rows(
         (sql) => sql<{ sealed_key: Uint8Array }>`select sealed_key from device_authorization where org_id = ${org}`,

@@ -57,9 +57,15 @@ layer(actors(), { timeout: "60 seconds" })("a key", (it) => {
       ])
         expect(yield* Effect.flip(call as Effect.Effect<unknown, unknown>)).toMatchObject({ code: "not_found" })
       expect(yield* keys.read(org, next)).toMatchObject({ id: next, name: "ci" })
+      expect([
+        yield* keys.ownerOf(org, nextOfOwn),
+        yield* keys.ownerOf(other, nextOfOwn),
+        yield* keys.ownerOf(org, next),
+      ]).toEqual([identity, undefined, undefined])
       yield* keys.revoke(org, next, accountHolder)
       yield* keys.revoke(org, next, accountHolder)
-      expect(yield* Effect.flip(keys.read(org, next))).toMatchObject({ code: "not_found" })
+      for (const call of [keys.read(org, next), keys.rotate(maker(org), next, yield* makeUuidV7, 60, accountHolder)])
+        expect(yield* Effect.flip(call as Effect.Effect<unknown, unknown>)).toMatchObject({ code: "not_found" })
       expect((yield* keys.list(org, { limit: 10 })).entries.map(({ id }) => id)).not.toContain(next)
     }),
   )

@@ -69,6 +69,9 @@ layer(storesLayer)("a magic link", (it) => {
       const [used, ...others] = tries.filter(({ _tag }) => _tag === "Some")
       expect(others).toEqual([])
       expect(used).toMatchObject({ value: { org: { email, email_verified_at: expect.any(Date) } } })
+      yield* TestClock.adjust("1 hour")
+      const { org } = yield* consume(yield* requested(email))
+      expect(used).toMatchObject({ value: { org } })
       expect(yield* Effect.flip(consume(token))).toMatchObject({ code: "magic_link_invalid" })
       expect(yield* Effect.flip(consume("nonsense"))).toMatchObject({ code: "magic_link_invalid" })
     }),
@@ -81,7 +84,7 @@ layer(storesLayer)("a magic link", (it) => {
       yield* TestClock.setTime(now - 15 * 60_000 - 1_000)
       for (let n = 0; n < 5; n++) yield* requested(email)
       yield* TestClock.setTime(now)
-      for (let n = 0; n < 5; n++) yield* requested(email.toUpperCase())
+      for (let n = 0; n < 5; n++) yield* consume(yield* requested(email.toUpperCase()))
       const sixth = yield* Effect.flip(requested(email))
       expect(sixth).toMatchObject({ code: "rate_limited", retry_after_seconds: 900 })
       yield* requested(newEmail())
@@ -308,7 +311,7 @@ layer(storesLayer)("sign-up", (it) => {
         const request = invite_code === undefined ? ask : { ...ask, invite_code }
         expect(yield* Effect.flip(invite.requestLink(request, "en"))).toMatchObject({ code: "invite_required" })
       }
-      yield* invite.requestLink({ ...ask, invite_code: "bird" }, "en")
+      yield* invite.requestLink({ ...ask, invite_code: " bird\n" }, "en")
       yield* invite.requestLink({ email }, "en")
       const closed = yield* deployment({ registration: "closed", inviteCodes: codes })
       const late = { email: newEmail(), tos_accepted: true, invite_code: "early" }
@@ -325,6 +328,8 @@ layer(storesLayer)("sign-up", (it) => {
       const { org } = yield* consume(yield* requested(newEmail()))
       const { org: other } = yield* consume(yield* requested(newEmail()))
       const day = new Date((yield* Clock.currentTimeMillis) + 86_400_000)
+      const immediate = yield* deployment({ tosVersion: "2", tosEffectiveAt: null })
+      expect(yield* immediate.terms(org)).toMatchObject({ gated: true })
       const accounts = yield* deployment({ tosVersion: "2", tosEffectiveAt: day })
       expect(yield* accounts.terms(org)).toMatchObject({ accepted_version: "1", current_version: "2", gated: false })
       yield* TestClock.adjust("1 day")

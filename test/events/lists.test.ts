@@ -4,10 +4,14 @@ import { Unhurried } from "@svc/cluster/store/Database"
 import { fromPublic, makeUuidV7, toPublic } from "@svc/domain/Ids"
 import { expect, layer } from "@effect/vitest"
 import { Clock, Effect, Fiber, Latch } from "effect"
+import { newHandle } from "../harness/Client.ts"
 import { insertEvent, settled } from "../harness/Events.ts"
 import { makeOrg, rows, setClockToNow, storesLayer } from "../harness/Stores.ts"
 
-const list = (org: string, filter: { readonly limit?: number; readonly cursor?: string } = {}) =>
+const list = (
+  org: string,
+  filter: { readonly limit?: number; readonly cursor?: string; readonly handle?: string } = {},
+) =>
   Effect.gen(function* () {
     const { events, next_cursor } = yield* (yield* EventQueries).list(org, { limit: 10, ...filter })
     return { ids: events.map(({ id }) => fromPublic("evt_", id)), next_cursor }
@@ -71,6 +75,13 @@ layer(storesLayer)("the list of Events", (it) => {
       yield* settled
       const { next_cursor } = yield* list(org, { limit: 1 })
       expect((yield* list(other)).ids).toEqual([])
+      const [handle, id, sql] = [newHandle("listed"), yield* makeUuidV7, yield* Unhurried]
+      yield* sql`insert into handle (canonical, handle, org_id, registered_at) values (${handle}, ${handle}, ${org}, now())`
+      yield* sql`
+        insert into identity (id, canonical, handle, org_id, status, saga, created_at)
+        values (${id}, ${handle}, ${handle}, ${org}, 'ready', '{}', now())`
+      expect((yield* list(org, { handle: handle.toUpperCase() })).ids).toEqual([])
+      expect(yield* Effect.flip(list(other, { handle }))).toMatchObject({ code: "not_found" })
       for (const cursor of [next_cursor!, "nonsense"]) {
         expect(yield* Effect.flip(list(other, { cursor }))).toMatchObject({ code: "invalid_cursor" })
       }

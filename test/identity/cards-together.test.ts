@@ -4,7 +4,10 @@ import { ask, onBehalfOf } from "@svc/cluster/actor/Ask"
 import { Identities } from "@svc/cluster/actor/Identities"
 import { Reads } from "@svc/cluster/store/Database"
 import { expect, layer } from "@effect/vitest"
-import { Effect, Exit } from "effect"
+import { Clock, Effect, Exit } from "effect"
+import { TestClock } from "effect/testing"
+import * as AuditWrite from "@svc/cluster/audit/AuditWrite"
+import { act, noKey } from "../audit/Acts.ts"
 import { actors, makeOrg, waitUntil } from "../harness/Actors.ts"
 import { newHandle } from "../harness/Client.ts"
 
@@ -38,6 +41,8 @@ layer(actors())("concurrent changes of a card", (it) => {
   it.effect("share commits and keep their own version, Event and cause, in order", () =>
     Effect.gen(function* () {
       const { org_id, handle, actor } = yield* ready("crowd")
+      const began = yield* Clock.currentTimeMillis
+      yield* TestClock.adjust("1 minute")
       const all = yield* Effect.forEach(
         Array.from({ length: 12 }, (_, n) => n),
         (n) =>
@@ -50,6 +55,7 @@ layer(actors())("concurrent changes of a card", (it) => {
         { concurrency: "unbounded" },
       )
       expect(all.map(({ version }) => version)).toEqual(Array.from({ length: 12 }, (_, n) => n + 2))
+      expect(all.every(({ updated_at }) => updated_at.getTime() >= began + 60_000)).toBe(true)
       expect(all.map(({ fields }) => [fields.name, fields.description]).slice(-2)).toEqual([
         ["n10", "d9"],
         ["n10", "d11"],
@@ -58,6 +64,41 @@ layer(actors())("concurrent changes of a card", (it) => {
       expect(events.map(({ request_id }) => request_id)).toEqual(all.map((_, n) => `req_${n}`))
       expect(events.map(({ changed }) => changed)).toEqual(all.map((_, n) => [n % 2 === 0 ? "name" : "description"]))
       expect(new Set(events.map(({ commit }) => commit)).size).toBeLessThan(events.length)
+    }),
+  )
+
+  it.effect("of one command are carried out once, and each has one audit record unless it is refused", () =>
+    Effect.gen(function* () {
+      const { org_id, handle, actor } = yield* ready("twice")
+      const command = yield* makeUuidV7
+      const patch = Effect.fnUntraced(function* (
+        n: number,
+        name: string,
+        versions: ReadonlyArray<number> | null,
+        id?: string,
+      ) {
+        const note = AuditWrite.toNote(yield* AuditWrite.make(noKey, act(org_id, { requestId: `req_${n}` })))
+        return yield* Effect.exit(
+          ask(actor.PatchCard({ org_id, patch: { name }, if_version: versions }, onBehalfOf(by(n), id, note))),
+        )
+      })
+      yield* Effect.all(
+        [
+          patch(0, "first", null),
+          patch(1, "ours", null, command),
+          patch(2, "theirs", null),
+          patch(3, "ours", null, command),
+          patch(4, "theirs", null),
+          patch(5, "refused", [1]),
+        ],
+        { concurrency: "unbounded" },
+      )
+      expect((yield* eventsOf(handle)).map(({ request_id }) => request_id)).toEqual(["req_0", "req_1", "req_2"])
+      const recorded = yield* Effect.flatMap(
+        Reads,
+        (sql) => sql<{ request_id: string }>`select request_id from audit where org_id = ${org_id} order by request_id`,
+      )
+      expect(recorded.map(({ request_id }) => request_id)).toEqual(["req_0", "req_1", "req_2", "req_3", "req_4"])
     }),
   )
 

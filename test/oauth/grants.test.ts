@@ -175,6 +175,10 @@ layer(world)("A refresh token", (it) => {
   it.effect("ends when it expires, or when its own client revokes it", () =>
     Effect.gen(function* () {
       const { org, sql, tokens, pair } = yield* account
+      const short = yield* pair
+      yield* sql`update client_grant set expires_at = now() + interval '30 seconds' where id = ${short.grantId}`
+      expect((yield* tokens.refresh(short.refresh, "oc_1")).expiresInSeconds).toBeLessThanOrEqual(30)
+      yield* sql`update client_grant set expires_at = now() + interval '1 day' where id = ${short.grantId}`
       const late = yield* pair
       yield* sql`update oauth_token set expires_at = now() where grant_id = ${late.grantId} and kind = 'refresh'`
       expect(yield* tokens.isAlive(late.refresh, "oc_1")).toBe(false)

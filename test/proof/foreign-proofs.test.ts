@@ -84,6 +84,9 @@ describe("A token of another issuer", () => {
           expires_at: new Date(now + 60_000),
         })
       }
+      const slash = `${issuer}/`
+      const named = { claims: { iss: slash }, document: { issuer: slash, jwks_uri: keys } }
+      expect(yield* verified(named)).toMatchObject({ valid: true, agent: { issuer: slash } })
       // Only this service names Handles.
       expect((yield* verified({ claims: { handle: "ada" } })).agent).toEqual({ issuer, subject: "agent", handle: null })
     }),

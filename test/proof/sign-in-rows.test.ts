@@ -5,11 +5,12 @@ import type { Credential } from "@svc/cluster/proof/IssuePermission"
 import { SignIns, type SignInRequest } from "@svc/cluster/proof/SignIns"
 import { SignInTokens } from "@svc/cluster/proof/SignInTokens"
 import { Writes } from "@svc/cluster/store/Database"
+import { Timing } from "@svc/cluster/Timing"
 import { makeUuidV7 } from "@svc/domain/Ids"
 import type { IdentityId } from "@svc/domain/IdentityRef"
 import { expect, layer } from "@effect/vitest"
-import { Effect } from "effect"
-import { decodeProtectedHeader } from "jose"
+import { Effect, Result } from "effect"
+import { decodeJwt, decodeProtectedHeader } from "jose"
 import { actors, makeIdentity, makeOrg } from "../harness/Actors.ts"
 import { newHandle } from "../harness/Client.ts"
 import { insertSignIn } from "../harness/SignIns.ts"
@@ -128,9 +129,44 @@ layer(actors(), { timeout: "60 seconds" })("An approved sign-in", (it) => {
       expect(signIn).toMatchObject({ id: waiting.id, status: "started" })
     }),
   )
+
+  it.effect("is good for a day, and is used before an older request that awaits approval", () =>
+    Effect.gen(function* () {
+      const { request, decide } = yield* prepared
+      yield* request({ scopes: ["openid", "email"] })
+      const { signIn: newer } = yield* request({ scopes: ["openid", "profile"] })
+      const { decided_at, expires_at } = yield* decide(newer.id)
+      expect(Math.round((expires_at.getTime() - decided_at!.getTime()) / 1000)).toBe(Timing.signInApprovedMillis / 1000)
+      expect((yield* request()).signIn).toMatchObject({ id: newer.id, status: "started" })
+    }),
+  )
 })
 
 layer(actors(), { timeout: "60 seconds" })("A sign-in", (it) => {
+  it.effect("names the agent as its card does, and ends if its code is used twice at the same time", () =>
+    Effect.gen(function* () {
+      const { sql, signIns, tokens, handle, id, request, exchange } = yield* prepared
+      yield* sql`update card set fields = fields || '{"name":"Ada L."}' where identity_id = ${id}`
+      const { signIn, form } = yield* request({ isFree: true, scopes: ["openid", "profile"] })
+      expect(yield* Effect.flip(exchange({ ...form, clientId: "oc_other" }))).toMatchObject({
+        description: "The code was issued to another client.",
+        known: { id: signIn.id },
+      })
+      const uses = yield* Effect.all([Effect.result(exchange(form)), Effect.result(exchange(form))], {
+        concurrency: "unbounded",
+      })
+      const [made] = uses.filter(Result.isSuccess)
+      expect(decodeJwt(made!.success.idToken)).toMatchObject({
+        name: "Ada L.",
+        preferred_username: handle,
+        auth_time: Math.floor(signIn.created_at.getTime() / 1000),
+      })
+      expect(uses.filter(Result.isFailure).map(({ failure }) => failure)).toMatchObject([{ hasEnded: true }])
+      expect(yield* signIns.read(id, signIn.id)).toMatchObject({ status: "ended" })
+      expect(yield* tokens.claims(made!.success.access)).toBeUndefined()
+    }),
+  )
+
   it.effect("is decided once and before it expires, and a refused or ended one stays so", () =>
     Effect.gen(function* () {
       const { signIns, subject, handle, id, sql, decide, expire } = yield* prepared
@@ -151,8 +187,15 @@ layer(actors(), { timeout: "60 seconds" })("A sign-in", (it) => {
       yield* end(ended)
       expect(yield* signIns.read(id, ended)).toMatchObject({ status: "ended", ended_at })
       expect(yield* signIns.read(id, refused)).toMatchObject({ status: "refused", ended_at: null })
+      const stranger = yield* prepared
+      for (const call of [
+        end(yield* makeUuidV7),
+        stranger.signIns.end(stranger.subject, beside, undefined),
+        stranger.decide(beside),
+        stranger.signIns.read(stranger.id, beside),
+      ])
+        expect(yield* Effect.flip(call as Effect.Effect<unknown, unknown>)).toMatchObject({ code: "not_found" })
       expect(yield* signIns.read(id, beside)).toMatchObject({ status: "awaiting_approval", decided_at: null })
-      expect(yield* Effect.flip(end(yield* makeUuidV7))).toMatchObject({ code: "not_found" })
       const page = yield* signIns.list(id, { limit: 2 })
       const rest = yield* signIns.list(id, { limit: 2, cursor: page.next_cursor! })
       expect([page, rest].map(({ entries }) => entries.map((one) => one.id))).toEqual([

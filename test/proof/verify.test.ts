@@ -3,6 +3,7 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import * as path from "node:path"
 import { createClient } from "@agent-identity/sdk"
+import { signatureSeconds } from "@svc/domain/proof/RequestSignature"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { call, makeIdentity, signUp } from "../harness/Client.ts"
 import { runHere } from "../harness/Commands.ts"
@@ -103,7 +104,14 @@ describe("an Identity", () => {
     const request = await requestOf(agent!)
     const origin = new URL(/"(.+)"/.exec(request.headers["signature-agent"]!)![1]!).origin
     const found = await verify({ request })
-    expect(found).toMatchObject({ valid: true, agent: { issuer: origin, subject: null, handle: agent!.handle } })
+    const created = Number(/;created=(\d+)/.exec(request.headers["signature-input"]!)![1])
+    expect(found).toMatchObject({
+      valid: true,
+      agent: { issuer: origin, subject: null, handle: agent!.handle },
+      expires_at: new Date((created + signatureSeconds) * 1000).toISOString(),
+    })
+    const capitals = Object.entries(request.headers).map(([name, value]) => [name.toUpperCase(), value])
+    expect(await verify({ request: { ...request, headers: Object.fromEntries(capitals) } })).toEqual(found)
     const path = `/api/identities/${agent!.handle}`
     await call(here.base, "POST", `${path}/signing-key/rotate`, { token: agent!.session })
     expect((await verify({ request })).kid).toBe(found.kid)

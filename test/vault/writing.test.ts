@@ -265,6 +265,9 @@ layer(Layer.provideMerge(Vault.layer, actors()))("secrets", (it) => {
       yield* other.put(own, "token", { value: "theirs" }, always)
       expect((yield* put("token", "next")).secret.version).toBe(2)
       expect(yield* read("token")).toBe("next")
+      yield* other.remove(own, "token", null)
+      expect((yield* put("token", "longer", { ...always, ifAbsent: true })).created).toBe(true)
+      expect((yield* put("token", "the longest")).secret.size).toBe(11)
     }).pipe(Effect.scoped),
   )
 

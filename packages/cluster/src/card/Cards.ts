@@ -151,7 +151,11 @@ const store = Effect.fnUntraced(function* (
       raises: true,
     },
   )
-  if (written.repeated.length > 0) return written
+  if (written.repeated.length > 0) {
+    // The statement stored no record either. The next one stores those of its changes, and the handler the others.
+    for (const note of notes) note.taken = false
+    return written
+  }
   // Only another owner can have written the card between the read and this write.
   if (!written.changed) return yield* new FenceLost()
   learned(write, cachedCard, { ...last, locked: written.locked, signatures: written.signatures })
