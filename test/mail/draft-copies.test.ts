@@ -155,10 +155,13 @@ layer(actors())("The copy of a draft for mail clients", (it) => {
       expect(yield* waiting).toMatchObject({ stale: true })
       yield* removed.remove
       expect(yield* waiting).toEqual({ stale: true, drafts: [{ id: changed.id, version: 2 }] })
+      yield* draft("next")
+      const some = Effect.flatMap(Reads, (sql) => DraftRenditions.waiting(sql, id, 1))
+      expect((yield* some).drafts).toHaveLength(1)
       expect(yield* ask(actor.HideDrafts({ org_id }))).toEqual({ left: false })
       expect(yield* rows((sql) => sql`select uid from placed where identity_id = ${id}`)).toEqual([{ uid: 1 }])
       yield* show({ ...changed, version: 2 })
-      expect(yield* waiting).toEqual({ stale: false, drafts: [] })
+      expect(yield* waiting).toMatchObject({ stale: false, drafts: [{ version: 1 }] })
     }),
   )
 })

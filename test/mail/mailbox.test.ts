@@ -1,6 +1,8 @@
 /** An Identity's actor receiving mail from a gateway. */
-import { ask } from "@svc/cluster/actor/Ask"
+import { ask, onBehalfOf } from "@svc/cluster/actor/Ask"
 import { MailSettingsQueries } from "@svc/cluster/mail/MailSettingsQueries"
+import { system } from "@svc/domain/account/Initiator"
+import { makeUuidV7 } from "@svc/domain/Ids"
 import type { IdentityId } from "@svc/domain/IdentityRef"
 import type { ReceivedMail } from "@svc/domain/mail/MailboxProtocol"
 import { expect, layer } from "@effect/vitest"
@@ -93,6 +95,27 @@ layer(actors({ limits: { mailboxBytes } }))("A Mailbox", (it) => {
       // The new message starts another five days.
       yield* receive(once)
       expect(yield* stored).toHaveLength(3)
+      // The second and third of these are stored in one statement.
+      const twice = { key: new TextEncoder().encode(`twice ${handle}`) }
+      yield* Effect.all([receive(), receive(twice), receive(twice)], { concurrency: "unbounded" })
+      expect(yield* stored).toHaveLength(5)
+    }),
+  )
+
+  it.effect("loses a message only by a command of its own Identity, once if the command is repeated", () =>
+    Effect.gen(function* () {
+      const { org_id, actor, receive, stored } = yield* makeMailbox("joan")
+      const other = yield* makeMailbox("rosalind")
+      const { message_id } = yield* receive()
+      expect(yield* Effect.flip(other.remove(message_id))).toMatchObject({ code: "not_found" })
+      const several = other.actor.RemoveMessages({ org_id: other.org_id, message_ids: [message_id] })
+      expect(yield* ask(several)).toMatchObject({ removed: [] })
+      const change = { org_id: other.org_id, message_ids: [message_id], change: { seen: true } }
+      expect(yield* ask(other.actor.ChangeFlags(change))).toMatchObject({ messages: [] })
+      expect(yield* stored).toHaveLength(1)
+      const options = onBehalfOf(system, yield* makeUuidV7)
+      for (const _ of [1, 2]) yield* ask(actor.RemoveMessage({ org_id, message_id }, options))
+      expect(yield* stored).toEqual([])
     }),
   )
 
@@ -104,12 +127,14 @@ layer(actors({ limits: { mailboxBytes } }))("A Mailbox", (it) => {
       yield* TestClock.adjust("59 minutes")
       yield* turnAway
       yield* TestClock.adjust("1 minute")
+      for (let n = 0; n < 2; n++) yield* turnAway
+      yield* TestClock.adjust("60 minutes")
       yield* turnAway
       const raised = yield* rows(
         (sql) => sql<{ count: number }>`
           select (data ->> 'count')::int as count from event where identity_id = ${id} and type = 'email.refused' order by seq`,
       )
-      expect(raised.map(({ count }) => count)).toEqual([1, 4])
+      expect(raised.map(({ count }) => count)).toEqual([1, 4, 2])
     }),
   )
 })

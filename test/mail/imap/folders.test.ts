@@ -7,37 +7,10 @@ import { type FolderFlagChange, limits } from "@svc/domain/mail/FolderProtocol"
 import { limits as flagLimits } from "@svc/domain/mail/Flags"
 import { expect, layer } from "@effect/vitest"
 import { Effect } from "effect"
-import { actors, makeIdentity, makeOrg } from "../../harness/Actors.ts"
-import { newHandle } from "../../harness/Client.ts"
+import { actors } from "../../harness/Actors.ts"
 import { receivedMail } from "../../harness/Mail.ts"
 import { rows } from "../../harness/Stores.ts"
-
-const makeMailbox = Effect.fnUntraced(function* (stem: string) {
-  const org_id = yield* makeOrg
-  const { actor, id } = yield* makeIdentity(org_id, newHandle(stem))
-  const folder = (name: string) =>
-    Effect.map(
-      rows(
-        (sql) => sql<{ id: string; uid_next: number }>`
-          select id, uid_next from folder where identity_id = ${id} and name = ${name}`,
-      ),
-      ([row]) => row!,
-    )
-  const placed = (name: string) =>
-    rows(
-      (sql) => sql<{ uid: number; message_id: string; deleted: boolean }>`
-        select p.uid, p.message_id, p.deleted from placed p join folder f on f.id = p.folder_id
-        where f.identity_id = ${id} and f.name = ${name} order by p.uid`,
-    )
-  return {
-    org_id,
-    id,
-    actor,
-    folder,
-    placed,
-    receive: Effect.tap(receivedMail(), (mail) => ask(actor.ReceiveMail(mail))),
-  }
-})
+import { makeMailbox } from "./ActorMailbox.ts"
 
 layer(actors())("folder commands", (it) => {
   it.effect("copy and move messages once if the command is repeated", () =>
@@ -266,6 +239,9 @@ layer(actors())("folder commands", (it) => {
       for (const move of [false, true]) yield* ask(other.actor.CopyMessages({ ...named, to: "Trash", move }))
       for (const uids of [null, named.uids]) yield* ask(other.actor.ExpungeFolder({ ...named, uids }))
       expect(yield* state).toEqual(before)
+      const subscriptions = rows((sql) => sql`select 1 from folder_subscription where identity_id = ${mine.id}`)
+      yield* ask(other.actor.SubscribeFolder({ org_id: other.org_id, name: "Sent", subscribed: false }))
+      expect(yield* subscriptions).toHaveLength(5)
     }),
   )
 
@@ -304,8 +280,11 @@ layer(actors())("folder commands", (it) => {
         from placed p, generate_series(2, ${limits.messages + 2}::int) as n where p.folder_id = ${folder_id}`
       const copy = { org_id, folder_id, uids: [[1, limits.messages + 2]] as const, to: "Trash", move: false }
       expect((yield* ask(actor.CopyMessages(copy))).to).toHaveLength(limits.messages)
+      yield* ask(actor.CopyMessages({ ...copy, whole: true }))
+      expect(yield* placed("Trash")).toHaveLength(2 * limits.messages + 2)
       const expunge = ask(actor.ExpungeFolder({ org_id, folder_id, uids: null }))
-      expect([yield* expunge, (yield* placed("INBOX")).length]).toEqual([{ left: true }, 2])
+      expect(yield* expunge).toEqual({ left: true })
+      expect((yield* placed("INBOX")).map(({ uid }) => uid)).toEqual([1, limits.messages + 2])
       expect([yield* expunge, (yield* placed("INBOX")).map(({ uid }) => uid)]).toEqual([{ left: false }, [1]])
       expect(limits.messages).toBe(1_000)
     }),
