@@ -47,10 +47,32 @@ describe("The list of Events", () => {
     await eventually(() => expect(top.textContent).toContain(text))
   })
 
+  it("has rows that lead to each Event, and further ones on request", async () => {
+    await browserAt("/activity")
+    const { top, press } = await drawn(ActivityPage, {})
+    const events = ["evt_1", "evt_2"].map((id) => event("identity.ready", { id }))
+    ;(await callOf("/api/events")).answer(200, { events, next_cursor: "next" })
+    await eventually(() =>
+      expect(top.all({ class: "whole" }).map(({ attributes }) => attributes["href"])).toEqual([
+        "/console/activity/evt_1",
+        "/console/activity/evt_2",
+      ]),
+    )
+    await press("Show more")
+    await callOf("cursor=next")
+  })
+
   it.each([
     ["identity.ready", "ok"],
+    ["identity.failed", "bad"],
     ["email.bounced", "bad"],
     ["mail.stopped", "bad"],
+    ["mail.started", "ok"],
+    ["webhook.failed", "bad"],
+    ["connector.stopped", "bad"],
+    ["tunnel.transfer_blocked", "bad"],
+    ["audit.gap", "bad"],
+    ["account.deletion_started", "bad"],
     ["limit.near", "warn"],
     ["email.received", "off"],
   ])("marks %s as %s, and leads to the Event", async (type, tone) => {
