@@ -2,6 +2,7 @@
 import { connect } from "node:net"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { send } from "../harness/Mail.ts"
+import { type Announcements, listenToAnnouncements } from "../harness/Announcements.ts"
 import { startService } from "../harness/Service.ts"
 import { at, changes, watchWrites } from "./RecordedChanges.ts"
 
@@ -256,7 +257,12 @@ describe("the audit log", () => {
   /** The response of the case before. */
   let last: Json
   describe("in the transaction of the change", () => {
-    beforeAll(() => watchWrites(service))
+    let announced: Announcements
+    beforeAll(async () => {
+      await watchWrites(service)
+      announced = await listenToAnnouncements(service)
+    })
+    afterAll(() => announced.stop())
 
     it.each(changes)("contains %s", async (action, method, path, body, table) => {
       const changed = await call(method, await path(service, last), { key: session, body })
@@ -272,6 +278,7 @@ describe("the audit log", () => {
       expect(record).toMatchObject({ action, outcome: "allowed" })
       if (location !== undefined && /^(?:wh|msg)_/.test(location)) expect(record!["target"].id).toBe(location)
       last = changed.text === "" ? last : changed.body
+      await announced.ofEventsOf(changed.requestId)
     })
   })
 

@@ -56,7 +56,7 @@ describe("svc listen and svc trigger", () => {
     expect(delivery!.body).toMatchObject({
       type: "email.received",
       handle: ada.handle,
-      identity: { handle: ada.handle },
+      identity: { id: ada.identity.id, handle: ada.handle },
       data: { subject: expect.stringContaining("Test of email.received") },
     })
     expect(delivery!.headers["webhook-id"]).toBe(delivery!.body.id)

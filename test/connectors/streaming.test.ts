@@ -1,5 +1,6 @@
 import { expect, layer } from "@effect/vitest"
 import { ask, onBehalfOf } from "@svc/cluster/actor/Ask"
+import { ChangeFeed } from "@svc/cluster/feed/ChangeFeed"
 import * as ConnectorWork from "@svc/cluster/connectors/work/ConnectorWork"
 import { mayBeForUs } from "@svc/cluster/connectors/platforms/mastodon/Streaming"
 import * as Overdue from "@svc/cluster/work/Overdue"
@@ -35,11 +36,14 @@ layer(watched)("a server with streams", (it) => {
     Effect.gen(function* () {
       const server = yield* mastodonServer({ streaming: true })
       const { id } = yield* listening(server, "ada")
+      let notified = 0
+      yield* (yield* ChangeFeed).on(id, () => notified++)
       const grace = server.world.join("grace")
       for (const [before, text] of ["@botada one", "@botada two", "@botada three"].entries()) {
         server.world.publish(grace, text)
         const { millis } = yield* waitUntil(reportedTexts(id), (texts) => texts.length > before, slowly)
         expect(millis).toBeLessThan(withoutStream)
+        expect(yield* Effect.sync(() => notified)).toBeGreaterThan(before)
       }
       expect(yield* reportedTexts(id)).toEqual(["@botada one", "@botada two", "@botada three"])
     }),

@@ -3,6 +3,7 @@ import { afterEach, beforeEach, describe, expect, it, vi } from "vitest"
 import { drawn, leaveAll, source } from "./Modules.ts"
 
 const { ConfirmButton, Dialog, FormDialog } = await source("ui/Dialog.tsx")
+const { CommandForm } = await source("ui/Form.tsx")
 
 afterEach(async () => {
   await leaveAll()
@@ -53,6 +54,18 @@ describe("A dialog", () => {
     await press("Close")
     expect([asked.mock.calls.length, discard.mock.calls.length, onClose.mock.calls.length]).toEqual([2, 2, 2])
   })
+})
+
+it("A form discards what was entered when it is cancelled, and keeps it when its command failed", async () => {
+  const [discard, onCancel, onDone] = [vi.fn(), vi.fn(), vi.fn()]
+  const run = vi.fn(() => Promise.resolve(false))
+  const form = { isRestored: false, isChanged: () => true, discard }
+  const command = { run, busy: false, failure: undefined, form }
+  const { press, submit } = await drawn(CommandForm, { command, doing: "Save", onCancel, onDone, children: "x" })
+  await submit()
+  expect([run.mock.calls.length, discard.mock.calls.length, onDone.mock.calls.length]).toEqual([1, 0, 0])
+  await press("Cancel")
+  expect([discard.mock.calls.length, onCancel.mock.calls.length]).toEqual([1, 1])
 })
 
 describe("A button that asks for confirmation", () => {

@@ -60,6 +60,18 @@ describe("A list that is read page by page", () => {
     expect(refreshed(known, ids)).toEqual([pages, goesOn, hasMore])
   })
 
+  it.each(["updated_at", "last_message_at"])("puts a row with a new %s at its new place", (member) => {
+    const row = (id: string, at: number) => ({ id, [member]: at })
+    const page = (next_cursor: string | null, ...rows: ReadonlyArray<object>) => ({ rows, next_cursor })
+    const one = merged([], 0, page("7", row("a", 9), row("b", 8), row("c", 7))).known
+    const all = merged(one, 1, page(null, row("d", 6), row("e", 5))).known
+    // `e` came up, and `d` is now the last row of the first page.
+    const { known, goesOn } = merged(all, 0, page("6", row("e", 10), row("a", 9), row("b", 8)))
+    expect([idsOf(known), goesOn]).toEqual([["eab", "cd"], false])
+    const moved = merged(all, 0, page("11", row("x", 13), row("y", 12), row("c", 11)))
+    expect([idsOf(moved.known), moved.goesOn]).toEqual([["xyc", "ab", "de"], true])
+  })
+
   it("reads one page when it was empty before", () => {
     expect(refreshed(loaded(""), "abcdefgh")).toEqual([["abc"], false, true])
   })

@@ -201,6 +201,7 @@ describe("Invisible text", () => {
     "<table><tr><td><span style='display:none'>no</td><td>seen</td></tr></table>",
     "<ul><li style='display:none'>no<li>seen</ul>",
     "<table><tr><td style='display:none'>no<td>seen</table>",
+    "<table><th style='display:none'>no<tr><td>seen</table>",
     "<div><p style='display:none'>no<div>seen</div></div>",
     "<svg/>seen",
     "<img style='display:none'/>seen",
@@ -210,6 +211,13 @@ describe("Invisible text", () => {
     "<div style='background-color:#000'><p style='background:linear-gradient(#fff,#fff);color:#000'>seen</p></div>",
     "<style>@media print{.m{display:none}.n{color:red}}.k{color:red}</style><p class=m>seen</p>",
     "<div style='display:none'><table><tr><td>no</div></td></tr></table></div><p>seen</p>",
+    // An element that its successor would close is not closed by one inside another list or table in it.
+    "<table><td style='display:none'>no<table><td>no</table>no</table>seen",
+    "<table><td style='display:none'>no<table><th>no</table>no</table>seen",
+    "<table><tr style='display:none'><td>no<table><tr><td>no</table>no</table>seen",
+    "<ul><li hidden>no<ol><li id=i>no</ol>no</ul>seen",
+    "<dl><dd style='display:none'>no<dl><dt>no<dd>no</dl>no</dl>seen",
+    "<dl><dt hidden>no<dl><dd>no</dl>no</dl>seen",
   ])("does not include %s", (html) => {
     expect(fromHtml(html)).toBe("seen".replace("", html.includes("<li>") ? "- " : ""))
   })

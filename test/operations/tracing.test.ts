@@ -10,7 +10,8 @@ import { createServer, type IncomingHttpHeaders } from "node:http"
 import type { AddressInfo } from "node:net"
 import type { Networks } from "@svc/cluster/net/ClientNetwork"
 import ipaddr from "ipaddr.js"
-import { describe, expect, it } from "vitest"
+import { json } from "node:stream/consumers"
+import { describe, expect, it, vi } from "vitest"
 
 /** Creates a tracer that records its spans. */
 const recorder = () => {
@@ -64,6 +65,26 @@ describe("a trace", () => {
     const { spans, tracer } = recorder()
     await Effect.runPromise(nested.pipe(Effect.withTracer(tracer), Effect.provide(layer(["api"], 1))))
     expect(spans).toEqual([])
+  })
+
+  it.each([
+    [0, 0],
+    [1, 2],
+  ])("is exported at the rate of the settings (%d)", async (rate, count) => {
+    const names: Array<string> = []
+    const collector = createServer((request, response) => {
+      void json(request).then((body: any) => {
+        for (const { scopeSpans } of body.resourceSpans)
+          for (const { spans } of scopeSpans) names.push(...spans.map(({ name }: { name: string }) => name))
+        response.setHeader("content-type", "application/json").end("{}")
+      })
+    })
+    await new Promise<void>((resolve) => collector.listen(0, "127.0.0.1", resolve))
+    vi.stubEnv("OTEL_EXPORTER_OTLP_ENDPOINT", `http://127.0.0.1:${(collector.address() as AddressInfo).port}`)
+    await Effect.runPromise(nested.pipe(Effect.provide(layer(["api"], rate))))
+    vi.unstubAllEnvs()
+    collector.close()
+    expect(names.length).toBe(count)
   })
 
   it("of an external caller keeps its id, and is sampled by our own rate", () => {

@@ -13,14 +13,8 @@ const ending: Readonly<Record<string, readonly [ended: ReadonlyArray<string>, ke
   li: [["li"], ["ul", "ol"]],
   dt: [["dt", "dd"], ["dl"]],
   dd: [["dt", "dd"], ["dl"]],
-  td: [
-    ["td", "th"],
-    ["tr", "table"],
-  ],
-  th: [
-    ["td", "th"],
-    ["tr", "table"],
-  ],
+  td: [["td", "th"], ["table"]],
+  th: [["td", "th"], ["table"]],
   tr: [["tr"], ["table"]],
   a: [["a"], []],
 }

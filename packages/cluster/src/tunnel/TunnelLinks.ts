@@ -105,7 +105,7 @@ const make = Effect.gen(function* () {
       Effect.map(
         writes<{ canonical: string }>`
           select canonical from identity i where tunnel_connected and status = 'ready'
-            and not exists (select from tunnel_link l where l.identity_id = i.id and l.lease_until > now())`,
+            and not exists (select from tunnel_link l where l.identity_id = i.id)`,
         (rows) => rows.map(({ canonical }) => canonical),
       ),
     ),

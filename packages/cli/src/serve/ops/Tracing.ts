@@ -52,13 +52,11 @@ export const sampling = (inner: Tracer.Tracer, rate: number, random: () => numbe
     },
   })
 
-const isWanted = (process.env["OTEL_EXPORTER_OTLP_ENDPOINT"] ?? "") !== ""
-
 /**
  * The tracer of the process. Without an endpoint no spans are created; the library's tracer would create all of them.
  */
 export const layer = (roles: ReadonlyArray<string>, rate: number) =>
-  isWanted
+  (process.env["OTEL_EXPORTER_OTLP_ENDPOINT"] ?? "") !== ""
     ? Layer.merge(
         Layer.effect(
           Tracer.Tracer,

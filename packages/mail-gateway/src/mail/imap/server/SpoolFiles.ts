@@ -37,24 +37,17 @@ export const make = (most: number): Spools => {
         await fs.unlink(name)
         return handle
       }).pipe(Effect.tapError(() => Effect.sync(release)))
-      let at = 0
+      let written = 0
       return {
         write: (bytes) =>
           attempt(async () => {
-            for (let done = 0; done < bytes.length;) {
-              const { bytesWritten } = await file.write(bytes, done, bytes.length - done, at)
-              done += bytesWritten
-              at += bytesWritten
-            }
+            await file.appendFile(bytes)
+            written += bytes.length
           }),
         read: attempt(async () => {
-          const whole = Buffer.allocUnsafeSlow(at)
-          for (let done = 0; done < at;) {
-            const { bytesRead } = await file.read(whole, done, at - done, done)
-            if (bytesRead === 0) throw new Error("The file is shorter than it was written")
-            done += bytesRead
-          }
-          return whole
+          const { buffer, bytesRead } = await file.read(Buffer.allocUnsafeSlow(written), 0, written, 0)
+          if (bytesRead < written) throw new Error("The file is shorter than it was written")
+          return buffer
         }),
         close: Effect.suspend(() => {
           if (!isOpen) return Effect.void
