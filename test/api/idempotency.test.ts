@@ -157,5 +157,16 @@ describe("Entity tags", () => {
     expect([known.status, known.body, known.headers.get("etag")]).toEqual([304, "", tag])
     expect((await read({ "if-none-match": '"other"' })).status).toBe(200)
     expect((await read({ "if-none-match": "*" })).status).toBe(304)
+    // The response to a repeat has the tag, so that its client can make the next conditional change.
+    const change = () =>
+      call(service.base, "PATCH", `/api/identities/${handle}/card`, {
+        token: session,
+        body: { description: "once" },
+        headers: { "idempotency-key": "k12" },
+      })
+    const [first, repeated] = [await change(), await change()]
+    expect(repeated.headers.get("idempotent-replayed")).toBe("true")
+    for (const name of ["etag", "content-type"]) expect(repeated.headers.get(name)).toBe(first.headers.get(name))
+    expect(first.headers.get("etag")).not.toBeNull()
   })
 })

@@ -3,7 +3,7 @@ import type { CallerInfo } from "@svc/domain/account/Authorization"
 import { judgeRights, renewed } from "@svc/domain/account/KeyRights"
 import { networksOf } from "@svc/domain/account/Networks"
 import type { EndpointPolicy } from "@svc/domain/account/Policy"
-import { judge } from "@svc/domain/account/PolicyEvaluation"
+import { judge, judgeBody } from "@svc/domain/account/PolicyEvaluation"
 import { allows, includes, scopesOf, unlimited } from "@svc/domain/account/Scope"
 import { displayPrefix, make } from "@svc/domain/account/Token"
 import { identityEventTypes, lacksToReceive } from "@svc/domain/events/Event"
@@ -139,6 +139,32 @@ it("A rejected app is told as whom it acts, by at most ten Handles", () => {
   expect(detail(10)).toMatch(/^You act as @a0, .*@a9\. This/)
   expect(detail(12)).toMatch(/^You act as @a0, .*@a9 and 2 more\. This/)
   expect(detail(0)).toMatch(/^This/)
+})
+
+it("A rejected Identity Key is told why", () => {
+  const caller = { kind: "identity_key", identities: [{ handle: "ada", canonical: "ada" }] } as unknown as CallerInfo
+  const detail = (policy: object) =>
+    (
+      Result.merge(
+        judge({ names: { _tag: "Nowhere" }, ...policy } as EndpointPolicy, caller, { _tag: "Nothing" }),
+      ) as any
+    ).detail
+  expect(detail({ scope: "admin", because: "Only people may." })).toBe("You act as @ada. Only people may.")
+  expect(detail({ scope: "admin" })).toBe("You act as @ada. An Identity Key may not do this.")
+  expect(detail({ scope: "org" })).toBe("You act as @ada. An Identity Key cannot act for the whole Org.")
+})
+
+it("A member of a body is reserved by its value, also if that is null", () => {
+  const caller = { kind: "identity_key", scopes: scopesOf("tunnel:write") } as CallerInfo
+  const reserved = { detail: "Ask.", members: { password: (value: unknown) => value === null } }
+  const judged = (body: object) =>
+    judgeBody({ reserved } as unknown as EndpointPolicy, "tunnel:admin", caller, body, { baseUrl: "" })
+  expect(judged({ password: null })).toMatchObject({ code: "admin_required", errors: [{ path: "/password" }] })
+  expect([judged({ password: "x" }), judged({ password: undefined }), judged({ other: null })]).toEqual([
+    undefined,
+    undefined,
+    undefined,
+  ])
 })
 
 it("A subscription needs the read scope of each of its Event types", () => {
