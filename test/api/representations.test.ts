@@ -72,6 +72,20 @@ const change = (operation: Operation, path: string, body: unknown, tag: string) 
 const changing = operations.filter(({ method, access }) => /PATCH|PUT|DELETE/.test(method) && access !== undefined)
 
 describe("Change with If-Match", () => {
+  it("of the account is made once if two have the same tag", async () => {
+    const { headers } = await call(service.base, "GET", "/api/account", { token: own.session })
+    const conditional = (language: string) =>
+      call(service.base, "PATCH", "/api/account", {
+        token: own.session,
+        body: { language },
+        headers: { "if-match": headers.get("etag")! },
+      })
+    const both = await Promise.all([conditional("fr"), conditional("en")])
+    expect(both.map(({ status }) => status).toSorted()).toEqual([200, 412])
+    const { body } = await call(service.base, "GET", "/api/account", { token: own.session })
+    expect(body.language).toBe(both.find(({ status }) => status === 200)!.body.language)
+  })
+
   it("is documented at every operation that changes or removes a resource", () => {
     const lacking = changing.filter(
       (operation) => !described(operation).parameters.some(({ name }: { name: string }) => name === "if-match"),
