@@ -171,6 +171,14 @@ layer(actors())("A sender", (it) => {
       const alan = { org_id, address: "alan@example.org" }
       for (const command of [actor.AllowRecipient(alan), actor.DisallowRecipient(alan)]) yield* ask(command)
       expect(yield* recipients).toMatchObject([{ reason: "manual", expires_at: null }])
+      // Also if the address was a correspondent before, and only for this Identity.
+      const other = yield* makeMailbox("alan")
+      yield* other.receive({ origin: verified })
+      const grace = { org_id: other.org_id, address: "grace@example.org" }
+      yield* ask(other.actor.AllowRecipient(grace))
+      expect(yield* other.recipients).toMatchObject([{ reason: "manual", expires_at: null }])
+      yield* ask(other.actor.DisallowRecipient(grace))
+      expect([yield* other.recipients, (yield* recipients).length]).toEqual([[], 1])
     }),
   )
 })

@@ -111,9 +111,15 @@ layer(actors({ transport }))("A decision about waiting mail", (it) => {
         ask(
           ada.actor.DecideMail({ org_id: ada.org_id, message_id, approve, reason: null }, onBehalfOf(keyOf("session"))),
         )
+      const other = { org_id: ada.org_id, message_id: ids[0]!, approve: true, reason: null, content_sha256: "00" }
+      const refused = yield* Effect.flip(ask(ada.actor.DecideMail(other, onBehalfOf(keyOf("session")))))
+      expect(refused).toMatchObject({ code: "conflict" })
       yield* decide(ids[0]!, true)
       yield* decide(ids[1]!, false)
       expect(yield* counted(ada.id)).toBe(1)
+      yield* ada.switchMail({ approval: "none" })
+      yield* ada.send({ to: [to], text: "Needs no approval." })
+      expect(yield* counted(ada.id)).toBe(2)
       const sql = yield* Writes
       const waiting = Effect.map(
         sql<{ id: string }>`
