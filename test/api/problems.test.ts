@@ -7,8 +7,7 @@ import { type Operation, operations, pathOf } from "./Operations.ts"
 
 let service: TestService
 let session: string
-let handle: string
-let identityKey: string
+let [handle, identityKey] = ["", ""]
 beforeAll(async () => {
   service = await sharedService()
   session = (await signUp(service.base)).session
@@ -159,16 +158,20 @@ describe("Every refusal is a problem", () => {
   })
 
   it("names the invalid member by a JSON Pointer", async () => {
-    const answer = await call(service.base, "POST", "/api/keys", { token: session, body: { name: "a", "x/y": 1 } })
-    expect(answer.body.errors[0].path).toBe("/x~1y")
+    const { body } = await call(service.base, "POST", "/api/keys", { token: session, body: { name: "a", "x/y": 1 } })
+    expect(body.errors[0].path).toBe("/x~1y")
   })
 
   it("lists every accepted value", async () => {
-    const answer = await call(service.base, "PATCH", "/api/account", { token: session, body: { language: "it" } })
-    expect(answer.body.errors).toEqual([{ path: "/language", message: 'expected "en" or "de" or "fr"' }])
+    const refused = await call(service.base, "PATCH", "/api/account", { token: session, body: { language: "it" } })
+    expect(refused.body.errors).toEqual([{ path: "/language", message: 'expected "en" or "de" or "fr"' }])
+    const { body } = await call(service.base, "GET", "/api/keys?limit=many", { token: session })
+    expect(body.errors).toEqual([{ path: "/limit", message: "expected a number" }])
   })
 
-  it("never echoes a credential", async () => {
+  it("never echoes a value or a credential", async () => {
+    const long = await call(service.base, "POST", "/api/keys", { token: session, body: { name: "x".repeat(500) } })
+    expect(long.body.errors[0].message).toMatch(/^expected a length of at most \d+$/)
     const answer = await call(service.base, "GET", "/api/keys", { token: `${session}x` })
     expect(JSON.stringify(answer.body)).not.toContain("svc_sess_")
   })

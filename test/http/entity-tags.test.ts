@@ -50,6 +50,8 @@ describe("The entity tag of a response", () => {
   ])("with If-None-Match %s is %i", (header, status) => {
     expect(applied(of(body), header).status).toBe(status)
     expect(applied(of(body), header, "HEAD").status).toBe(status)
+    // The response names the representation that the caller has.
+    if (header.includes(";br")) expect(applied(of(body), header).tag).toBe(header)
   })
 
   it("has the coding of the response, which a change need not repeat", () => {

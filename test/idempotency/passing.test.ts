@@ -21,11 +21,13 @@ const repeated = Effect.fnUntraced(function* (
     key,
     secret = false,
     methods = ["POST", "POST"],
+    paths = ["keys", "keys"],
   }: {
     readonly equalTo?: string
     readonly key?: string
     readonly secret?: boolean
     readonly methods?: readonly [first: string, second: string]
+    readonly paths?: readonly [first: string, second: string]
   } = {},
 ) {
   const withKey = yield* Idempotency.make
@@ -37,7 +39,7 @@ const repeated = Effect.fnUntraced(function* (
   let last: number | string = 0
   for (let request = 0; request < 2; request++) {
     const exchange = makeRequestContext("req_1", undefined, equalTo)
-    const web = new Request("http://localhost/api/keys", {
+    const web = new Request(`http://localhost/api/${paths[request]}`, {
       method: methods[request]!,
       headers:
         equalTo !== undefined && key === undefined
@@ -132,6 +134,14 @@ layer(Audit.layer({ addresses: "none" }).pipe(Layer.provideMerge(storesLayer)))(
     Effect.gen(function* () {
       expect(yield* repeated(200, {}, { key: "m1", methods: ["PUT", "PUT"] })).toMatchObject({ again: false })
       expect(yield* repeated(200, {}, { key: "m2", methods: ["PUT", "PATCH"] })).toMatchObject({ again: true })
+      expect(yield* repeated(200, {}, { key: "m3", paths: ["keys", "webhooks"] })).toMatchObject({ again: true })
+    }),
+  )
+
+  it.effect("has at most 255 characters", () =>
+    Effect.gen(function* () {
+      expect(yield* repeated(200, {}, { key: "k".repeat(255) })).toEqual({ again: false, last: 200 })
+      expect(yield* repeated(200, {}, { key: "k".repeat(256) })).toEqual({ again: false, last: "invalid_request" })
     }),
   )
 
