@@ -74,6 +74,7 @@ layer(Layer.fresh(Drafts.layer).pipe(Layer.provide(feed), Layer.provideMerge(act
       expect(yield* Effect.flip(drafts.create(ada.id, yield* makeUuidV7, {}))).toMatchObject({
         code: "identity_not_ready",
       })
+      expect((yield* drafts.list(ada.id, { limit: 1 })).entries).toEqual([])
     }),
   )
 })
