@@ -51,6 +51,21 @@ describe("formatted output", () => {
     expect(line).toBe(`${"a".repeat(59)}…  ${"b".repeat(159)}…`)
   })
 
+  it("is a line per time for series, with the Identity or Webhook of a column", () => {
+    const points = (value: number) => [{ at: "2026-11-26T12:00:00Z", value }]
+    const series = [
+      { metric: "activity", identity: "ada", webhook_id: null, points: points(1) },
+      { metric: "deliveries", identity: "ada", webhook_id: "wh_1", points: points(2) },
+      { metric: "mail_sent", identity: "ada", webhook_id: null, points: points(3) },
+      { metric: "mail_refused", identity: null, webhook_id: null, points: [] },
+    ]
+    expect(pretty({ series }).split("\n")).toEqual([
+      "AT                    ACTIVITY ADA  DELIVERIES WH_1  MAIL_SENT",
+      "2026-11-26 12:00:00Z  1             2                3",
+    ])
+    expect(pretty({ series: [] })).toBe("There was no activity.")
+  })
+
   it("is names and values for a single resource", () => {
     expect(pretty({ handle: "ada", tunnel: { port: null, urls: ["u"] }, saga: { steps: [{ name: "card" }] } })).toBe(
       'handle: ada\ntunnel:\n  port: -\n  urls: ["u"]\nsaga:\n  steps:\n    NAME\n    card',
@@ -68,6 +83,9 @@ describe("formatted output", () => {
     try {
       const [line] = pretty(body).split("\n").slice(1)
       expect(line).toBe(`msg_0123456789abcdef  ${"s".repeat(17)}…  ${"f".repeat(17)}…`)
+      const address = "a".repeat(30)
+      const names = pretty({ rows: [{ handle: "h".repeat(30), to_address: address, note: "n".repeat(40) }] })
+      expect(names.split("\n")[1]).toBe(`${"h".repeat(30)}  ${address}  nnnnnnn…`)
       // A line of exactly the terminal's width is not cut, and no column becomes narrower than eight characters.
       const exact = pretty({ rows: [{ a: "x".repeat(29), b: "y".repeat(29) }] }).split("\n")[1]
       expect(exact).toBe(`${"x".repeat(29)}  ${"y".repeat(29)}`)

@@ -105,6 +105,7 @@ describe("the doctor of settings", () => {
       expect(statuses(0o644, "SVC_MASTER_KEY_FILE")).toEqual([["fail", `chmod o-rwx ${file}`]])
       expect(statuses(0o604, "DATABASE_URL_FILE")).toEqual([["warn", `chmod o-rwx ${file}`]])
       expect(statuses(0o644, "SVC_EDGE_TLS_KEY")).toHaveLength(1)
+      expect(statuses(0o602, "SVC_EDGE_TLS_KEY")).toHaveLength(1)
       // No other account may read the key file.
       const own = async (mode: number) => {
         chmodSync(file, mode)

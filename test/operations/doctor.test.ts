@@ -218,11 +218,13 @@ describe("the doctor", () => {
     const capital = { ...settings, mailServers: ["MX1.example.org"] }
     const known: Readonly<Record<string, ReadonlyArray<string>>> = {
       "A MX1.example.org": ["192.0.2.1"],
+      "AAAA MX1.example.org": ["2001:db8::1"],
       "PTR 192.0.2.1": ["mx1.example.org"],
     }
     const dns: Dns.Ask = (name, kind) => Effect.succeed(known[`${kind} ${name}`] ?? [])
     expect(await Effect.runPromise(MailNames.findings(capital, dns))).toMatchObject([
       { name: "PTR", status: "ok", detail: "192.0.2.1 is MX1.example.org" },
+      { name: "PTR", status: "warn", detail: "2001:db8::1 is nobody, not MX1.example.org" },
     ])
     const issuers: Dns.Ask = (_, kind) => Effect.succeed(kind === "CAA" ? ["ca.example"] : [])
     expect(await Effect.runPromise(MailNames.findings(settings, issuers))).toMatchObject([

@@ -110,7 +110,37 @@ describe("Options", () => {
   })
 })
 
+describe("Options of a call", () => {
+  it("replace the number of retries of the client", async () => {
+    const count = async (ofClient: number, ofCall: number) => {
+      const { fake, seen } = answering(503)
+      const { session } = createClient({ key, fetch: fake, retries: ofClient })
+      await session.whoami({}, { retries: ofCall }).catch(() => undefined)
+      return seen.length
+    }
+    expect([await count(0, 2), await count(2, 0)]).toEqual([3, 1])
+  })
+
+  it("limit the time of an attempt also if the caller may abort it", async () => {
+    const silent: typeof fetch = (_, init) =>
+      new Promise((_resolve, reject) => init!.signal!.addEventListener("abort", () => reject(init!.signal!.reason)))
+    const { session } = createClient({ key, fetch: silent, retries: 0, timeout: 10 })
+    const { signal } = new AbortController()
+    await expect(session.whoami({}, { signal })).rejects.toThrow("gave no response within 10 ms")
+  })
+})
+
 describe("A call that fails", () => {
+  it("releases the connection of a response before it is repeated", async () => {
+    const cancel = vi.fn()
+    const responses = [
+      new Response(new ReadableStream({ cancel }), { status: 503, headers: { "retry-after": "0" } }),
+      Response.json({}),
+    ]
+    await createClient({ key, fetch: async () => responses.shift()! }).session.whoami()
+    expect(cancel).toHaveBeenCalledOnce()
+  })
+
   type Client = ReturnType<typeof createClient>
   const attempts = async (call: (client: Client) => Promise<unknown>, ...statuses: ReadonlyArray<number>) => {
     const { fake, seen } = answering(...statuses)

@@ -81,6 +81,49 @@ describe("A tunnel of the SDK", () => {
     expect((await visit("/good")).body).toBe("good")
   })
 
+  it("stays at its own address if a visitor names another one in the path, and aborts a body that fails", async () => {
+    await openTo((request) => {
+      const { host, pathname } = new URL(request.url)
+      if (!pathname.endsWith("/cut")) return new Response(`${host} ${pathname}`)
+      let isFirst = true
+      const pull = (controller: ReadableStreamDefaultController<Uint8Array>) => {
+        if (!isFirst) throw new Error("a body that fails")
+        isFirst = false
+        controller.enqueue(new Uint8Array(1_000))
+      }
+      return new Response(new ReadableStream({ pull }))
+    })
+    expect((await visit("//elsewhere.example/x")).body).toMatch(
+      /^sdk-tunnel\.tunnel\.localhost\S* \/elsewhere\.example\/x$/,
+    )
+    const log = vi.spyOn(console, "error").mockImplementation(() => undefined)
+    const host = hostOf("sdk-tunnel")
+    const cut = request({ host: "127.0.0.1", port: service.edgePort, path: "/cut", headers: { host } })
+    // Whether the head arrives before that is a matter of time.
+    const received = new Promise((resolve, reject) => {
+      cut.on("error", reject).on("response", (response) => response.toArray().then(resolve, reject))
+    })
+    cut.end()
+    await expect(received).rejects.toMatchObject({ code: "ECONNRESET" })
+    expect(log).toHaveBeenCalledWith(new Error("a body that fails"))
+    log.mockRestore()
+  })
+
+  it("drains as long as its caller allows", async () => {
+    const drain = vi.fn(() => Promise.resolve())
+    const address = { hostname: "a.t.localhost", url: "http://a.t.localhost", tcp_port: 7 }
+    const stub = () => ({
+      ready: Promise.resolve(address),
+      ended: Promise.resolve(undefined),
+      close: () => Promise.resolve(),
+      drain,
+    })
+    const tunnel = await ada().tunnel(3000, { connectTunnel: stub })
+    expect(tunnel).toMatchObject({ hostname: address.hostname, url: address.url, tcpPort: 7 })
+    await tunnel.drain(5)
+    expect(drain).toHaveBeenCalledWith(5)
+  })
+
   it("gives a port a public address", async () => {
     const server = createServer((request, response) => response.end(`port ${request.url}`))
     await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve))
