@@ -1,9 +1,9 @@
 /** Mail in chunks (BDAT, RFC 3030): parser, server, and whole service. */
 import { connect } from "node:net"
-import { ChunkStream, read } from "@svc/mail-gateway/mail/smtp/Chunking"
+import { ChunkingConnection, ChunkStream, read } from "@svc/mail-gateway/mail/smtp/Chunking"
 import { Reply } from "@svc/mail-gateway/mail/smtp/Replies"
 import { Server } from "@svc/mail-gateway/mail/smtp/Server"
-import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { afterAll, beforeAll, describe, expect, it, vi } from "vitest"
 import { call, makeIdentity, signUp } from "../harness/Client.ts"
 import { send } from "../harness/Mail.ts"
 import { eventually, startService, type OwnService } from "../harness/Service.ts"
@@ -249,6 +249,34 @@ describe("An SMTP server with BDAT", () => {
     expect((await exchange(`${unknown}BDAT 4 LAST\r\nlate${unknown}`)).codes).toBe(
       `${"500 ".repeat(9)}250 ${"500 ".repeat(9)}221`,
     )
+  })
+
+  it("lets other connections proceed between pipelined commands that take long", async () => {
+    let turn = 0
+    let millis = performance.now()
+    const turns = new Set<number>()
+    const next = () => {
+      turn++
+      running = setImmediate(next)
+    }
+    let running = setImmediate(next)
+    const original = ChunkingConnection.prototype._onCommand
+    const clock = vi.spyOn(performance, "now").mockImplementation(() => (millis += 5))
+    const command = vi.spyOn(ChunkingConnection.prototype, "_onCommand").mockImplementation(function (
+      this: ChunkingConnection,
+      ...given
+    ) {
+      turns.add(turn)
+      original.apply(this, given)
+    })
+    try {
+      await talk(port, `EHLO x\r\n${"NOOP\r\n".repeat(50)}QUIT\r\n`)
+    } finally {
+      clearImmediate(running)
+      clock.mockRestore()
+      command.mockRestore()
+    }
+    expect(turns.size).toBeGreaterThan(10)
   })
 
   it("disconnects clients with a command of more than 16 KiB", async () => {

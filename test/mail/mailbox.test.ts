@@ -1,9 +1,10 @@
 /** An Identity's actor receiving mail from a gateway. */
 import { ask, onBehalfOf } from "@svc/cluster/actor/Ask"
 import { MailSettingsQueries } from "@svc/cluster/mail/MailSettingsQueries"
+import { Writes } from "@svc/cluster/store/Database"
 import { system } from "@svc/domain/account/Initiator"
 import { makeUuidV7 } from "@svc/domain/Ids"
-import type { IdentityId } from "@svc/domain/IdentityRef"
+import type { IdentityId, IdentityRef } from "@svc/domain/IdentityRef"
 import type { ReceivedMail } from "@svc/domain/mail/MailboxProtocol"
 import { expect, layer } from "@effect/vitest"
 import { Effect } from "effect"
@@ -75,6 +76,25 @@ layer(actors({ limits: { mailboxBytes } }))("A Mailbox", (it) => {
       yield* TestClock.adjust("61 minutes")
       yield* receive({ size: 100 })
       expect((yield* raised).slice(2)).toEqual([{ data: { ...near, used: 8_300 } }])
+    }),
+  )
+
+  it.effect("that is stopped is listed to its own account, within the Identities that the caller may use", () =>
+    Effect.gen(function* () {
+      const org = yield* makeOrg
+      const refs: Array<IdentityRef> = []
+      for (const stem of ["stopped", "too", "active"]) {
+        const handle = newHandle(stem)
+        const { id } = yield* makeIdentity(org, handle)
+        refs.push({ id: id as IdentityId, handle, canonical: handle, status: "ready" })
+      }
+      const [one, two, active] = refs
+      const sql = yield* Writes
+      yield* sql`update mailbox set stopped_at = now() where identity_id in (${one!.id}, ${two!.id})`
+      const { stopped } = yield* MailSettingsQueries
+      expect(yield* stopped(org, null)).toEqual([one!.handle, two!.handle])
+      expect(yield* stopped(org, [two!, active!])).toEqual([two!.handle])
+      expect(yield* stopped(yield* makeOrg, null)).toEqual([])
     }),
   )
 

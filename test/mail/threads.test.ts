@@ -156,12 +156,13 @@ layer(actors())("The list of conversations", (it) => {
         snippet: "a",
         message_id_header: "<1@z>",
       })
-      yield* receive({ from: edsger, to: [ada], subject: "Two", snippet: "b" })
+      // A message without a From field.
+      yield* receive({ from: null, to: [ada], subject: "Two", snippet: "b" })
       yield* receive({ from: edsger, to: [ada, grace], subject: "AW: One", snippet: "c", references: ["<1@z>"] })
       const { entries } = yield* list()
       expect(entries).toMatchObject([
         { subject: "One", messages: 2, unread: 2, snippet: "c", participants: [grace, ada, edsger] },
-        { subject: "Two", messages: 1, unread: 1, snippet: "b", participants: [edsger, ada] },
+        { subject: "Two", messages: 1, unread: 1, snippet: "b", participants: [ada] },
       ])
       const change = { message_ids: [first.message_id], change: { seen: true } }
       yield* ask(actor.ChangeFlags({ org_id, ...change }))

@@ -27,6 +27,10 @@ const makeQueue = Effect.gen(function* () {
     returned: [] as Array<readonly [id: string, due: number]>,
     recorded: [] as Array<string>,
     handedBack: 0,
+    /** Attempts that the gate knows as ended, changes shown in open pages, and Events with webhook deliveries. */
+    ended: 0,
+    shown: [] as Array<unknown>,
+    raised: 0,
   }
   const store = { leased: [] as Array<Leased>, lost: [] as Array<Leased>, isAway: false }
   const sent = new Map<string, Transmission>()
@@ -34,7 +38,7 @@ const makeQueue = Effect.gen(function* () {
   const gate = {
     permit: { isShort: () => false },
     handBack: Effect.sync(() => void asked.handedBack++),
-    enter: () => ({ mayLeave: Effect.succeed(true), isPermitted: () => true, end: () => {} }),
+    enter: () => ({ mayLeave: Effect.succeed(true), isPermitted: () => true, end: () => void asked.ended++ }),
   }
   const layers = Layer.mergeAll(
     Layer.mock(Outbox, {
@@ -44,7 +48,7 @@ const makeQueue = Effect.gen(function* () {
           asked.renewed.push(rows.map(({ id }) => id))
           return store.isAway ? Effect.fail(away) : Effect.succeed(store.lost)
         }),
-      record: (_, { id }) => Effect.sync(() => (asked.recorded.push(id), false)),
+      record: (_, { id }) => Effect.sync(() => (asked.recorded.push(id), true)),
       giveBack: ((row: Leased, due: Date) =>
         Effect.sync(() => void asked.returned.push([row.id, due.getTime()]))) as never,
     }),
@@ -60,7 +64,10 @@ const makeQueue = Effect.gen(function* () {
     }),
     Layer.succeed(InsideDelivery, { domain: "mail.localhost", deliver: () => Effect.die("not used") }),
     Layer.succeed(EnvelopeSender, { of: () => "bounce@mail.localhost" }),
-    Layer.succeed(ChangeFeed, { announce: () => {}, changed: () => {} } as never),
+    Layer.succeed(ChangeFeed, {
+      announce: () => {},
+      changed: (_: string, change: unknown) => void asked.shown.push(change),
+    } as never),
     Layer.succeed(Writes, (() => Effect.die("not used")) as never),
   )
   const scope = yield* Scope.make()
@@ -84,7 +91,11 @@ const makeQueue = Effect.gen(function* () {
     store.leased.push(row)
     const acceptance = yield* Deferred.make<void>()
     accepted.set(id, acceptance)
-    yield* queue.dispatch(identity, Effect.void, Effect.void)
+    yield* queue.dispatch(
+      identity,
+      Effect.sync(() => void asked.raised++),
+      Effect.void,
+    )
     yield* settled
     return {
       row,
@@ -161,6 +172,8 @@ describe("The outbox of an Identity", () => {
         yield* settled
         const now = yield* Clock.currentTimeMillis
         expect([asked.handedBack, asked.returned]).toEqual(isInFlight ? [0, [["one.example", now]]] : [1, []])
+        const shown = isInFlight ? [] : [{ resource: "messages", handle: "ada" }]
+        expect(asked).toMatchObject({ ended: 1, shown, raised: isInFlight ? 0 : 1 })
       }
     }),
   )
