@@ -234,12 +234,18 @@ describe("The list of Connectors", () => {
   }
 
   it("leads to each account, or to connecting it, and shows the errors of each", async () => {
-    const { line, links } = await listed([{ ...connector, last_error: "slow down" }])
+    const polled = { polled_at: "2026-11-25T12:00:00.000Z", last_error: "slow down" }
+    const { line, links } = await listed([{ ...connector, status: "paused", ...polled }])
     expect([links("mastodon"), links("bluesky")]).toEqual([["/mastodon"], ["/bluesky/connect"]])
     expect(["ada@platform.example", "slow down"].map((text) => line("mastodon").textContent.includes(text))).toEqual([
       true,
       true,
     ])
+    expect(
+      line("mastodon")
+        .all("time")
+        .map(({ attributes }) => attributes["dateTime"]),
+    ).toEqual([polled.polled_at])
     expect(line("bluesky").textContent).not.toContain("ada@platform.example")
     const stopped = await listed([{ ...connector, status: "stopped", account: "a&b@x.example" }])
     expect(stopped.links("mastodon")).toEqual(["/mastodon", "/mastodon/connect?account=a%26b%40x.example"])

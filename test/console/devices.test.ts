@@ -90,6 +90,17 @@ describe("A terminal", () => {
     expect(top.all({ class: "note" })[0]!.attributes["data-tone"]).toBe("warn")
   })
 
+  it.each([
+    ["approved", "ok"],
+    ["collected", "ok"],
+    ["denied", "warn"],
+    ["expired", "warn"],
+  ])("that is %s cannot be decided again", async (status, tone) => {
+    const { top, button } = await opened({ status })
+    expect([button("Approve"), button("Deny")]).toEqual([undefined, undefined])
+    expect(top.all({ class: "note" }).map(({ attributes }) => attributes["data-tone"])).toEqual([tone])
+  })
+
   it("is only approved by a person who knows it, and shows why a decision failed", async () => {
     const { press, top, facts } = await opened({ client: "svc/1.0" })
     expect([facts()["Requested by"], top.all({ class: "note", "data-tone": "warn" }).length]).toEqual(["svc/1.0", 1])
@@ -124,7 +135,7 @@ describe("A terminal", () => {
   })
 
   it("is found by its code, and another code can be entered if there is none", async () => {
-    await browserAt("/keys/devices")
+    await browserAt("/keys/devices?user_code=")
     const { enter, submit, press, top, field } = await drawn(DevicesPage, {})
     await enter("Code", " none ")
     await submit()

@@ -78,6 +78,8 @@ describe("The secrets of an Identity", () => {
       url: "http://localhost/api/mcp",
       headers: { Authorization: "Bearer svc_agent_secret" },
     })
+    expect(copied.mock.calls[2]![0]).toContain("/api/identities/ada/messages?wait=60")
+    expect(top.textContent).toContain("Nov 23")
     await press("Copy Mailbox password")
     expect(copied.mock.calls.at(-1)![0]).toBe("word-1")
   })

@@ -157,21 +157,41 @@ it("Further keys and apps are shown on request, and a key is offered for the Ide
   ).toEqual(["Whole account (Admin Key)", "@ready"])
 })
 
+const key = (id: string, more: object) => ({
+  id,
+  name: id,
+  identity_id: null,
+  token_prefix: id,
+  scopes: ["*"],
+  networks: null,
+  created_at: "2026-11-01T00:00:00Z",
+  expires_at: null,
+  last_used_at: null,
+  last_used_address: null,
+  replaced_by: null,
+  ...more,
+})
+
+it("A key that expired or was rotated says so and cannot be rotated, and each shows its own use", async () => {
+  const past = "2020-01-01T00:00:00Z"
+  const use = { scopes: ["mail:read"], last_used_at: past, last_used_address: "192.0.2.9" }
+  const states = { used: { ...use, expires_at: "2999-01-01T00:00:00Z" }, ended: { expires_at: past } }
+  const all = Object.entries({ ...states, replaced: { replaced_by: "used" } })
+  const api_keys = all.map(([id, more]) => key(id, { scope: "org", ...more }))
+  const { top, button } = await keysPage({ api_keys, next_cursor: null })
+  await eventually(() => expect(top.all("table").length).toBe(1))
+  const rows = top.all("tr").slice(1)
+  expect(rows.map((row) => row.all({ class: "status" }).map(({ textContent }) => textContent))).toEqual([
+    [],
+    ["Expired"],
+    ["Rotated"],
+  ])
+  expect(all.map(([id]) => button(`Rotate ${id}`) !== undefined)).toEqual([true, false, false])
+  expect(rows.map(({ textContent }) => textContent.includes("192.0.2.9"))).toEqual([true, false, false])
+  expect(rows.map(({ textContent }) => textContent.includes("mail:read"))).toEqual([true, false, false])
+})
+
 it("Revoking a key of several asks for this one by its name, revokes it, and reads the list again", async () => {
-  const key = (id: string, more: object) => ({
-    id,
-    name: id,
-    identity_id: null,
-    token_prefix: id,
-    scopes: ["*"],
-    networks: null,
-    created_at: "2026-11-01T00:00:00Z",
-    expires_at: null,
-    last_used_at: null,
-    last_used_address: null,
-    replaced_by: null,
-    ...more,
-  })
   const ofBob = { scope: "identity", identity_id: "id_bob" }
   const keys = [key("one", { scope: "org" }), key("two", { scope: "org" }), key("bob", ofBob), key("own", ofBob)]
   const { top, press, button } = await keysPage({ api_keys: keys, next_cursor: null })
@@ -270,5 +290,7 @@ describe("A connected app", () => {
     await press("Revoke")
     const request = await answered(204)
     expect([request.method, request.url]).toEqual(["DELETE", "/api/grants/one"])
+    expect((await calls.next()).url).toMatch(/^\/api\/grants\?/)
+    await eventually(() => expect(top.all("dialog").length).toBe(0))
   })
 })

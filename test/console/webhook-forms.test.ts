@@ -114,11 +114,13 @@ describe("A Webhook", () => {
     expect((await calls.next()).body).toEqual({ status: next })
   })
 
-  it("is deleted after a confirmation, and shows why it could not be tested", async () => {
+  it("is deleted after a confirmation, and shows why it could not be tested and paused", async () => {
     const { press, top } = await opened()
     await press("Send test")
     expect((await answered(409, problem(409, { detail: "not now" }))).url).toBe(`${at}/wh_1/test`)
-    await eventually(() => expect(top.textContent).toContain("not now"))
+    await press("Pause")
+    await answered(409, problem(409, { detail: "not paused" }))
+    for (const reason of ["not now", "not paused"]) await eventually(() => expect(top.textContent).toContain(reason))
     await press("Delete")
     expect(calls.waiting()).toBe(0)
     await press("Delete")
