@@ -1,7 +1,9 @@
 /** Signed requests: the reader of the usual form agrees with the library, whatever is sent. */
 import { generateKeyPairSync, randomBytes, sign } from "node:crypto"
 import { NotVerified, verifyAnyForm, verifyRequest } from "@svc/cluster/proof/AgentRequests"
+import { targetOf } from "@svc/cluster/proof/RequestSignatures"
 import * as PlainSignature from "@svc/cluster/proof/PlainSignature"
+import { Effect, Exit } from "effect"
 import fc from "fast-check"
 import { component, createSignatureSync } from "http-message-sig"
 import { describe, expect, it } from "vitest"
@@ -88,8 +90,9 @@ describe("The usual form of a signature", () => {
         { parameters: { keyid: "other" } },
         { parameters: { tag: "other" } },
         { parameters: { nonce: "n".repeat(201) } },
+        { parameters: { keyid: "k".repeat(201) } },
       ]),
-    ).toEqual(["expired", "expired", "malformed", "unknown_key", "malformed", "malformed"])
+    ).toEqual(["expired", "expired", "malformed", "unknown_key", "malformed", "malformed", "malformed"])
   })
 })
 
@@ -99,6 +102,13 @@ describe("A signature with an empty text", () => {
     expect(PlainSignature.read(request)).toBeUndefined()
     const found = name === "keyid" ? "unknown_key" : { origin, kid: "key", nonce: "", created: now }
     expect(await outcome(request)).toEqual(found)
+  })
+})
+
+describe("A request for an http address", () => {
+  it.each(["production", "development"] as const)("is signed only in development: %s", async (environment) => {
+    const signing = targetOf({ environment } as never, { method: "GET", url: "http://shop.example/" })
+    expect(Exit.isSuccess(await Effect.runPromiseExit(signing))).toBe(environment === "development")
   })
 })
 

@@ -28,7 +28,7 @@ describe("Counts in memory", () => {
       })
     const store = Layer.succeed(Writes, sql as never)
     const { add } = Context.get(yield* Layer.build(UsageCounters.layer.pipe(Layer.provide(store))), UsageCounters)
-    return { statements, count: (identity: string) => add({ identity }, "call", { count: 1 }) }
+    return { statements, add, count: (identity: string) => add({ identity }, "call", { count: 1 }) }
   })
   const sqlError = (code: string) =>
     new SqlError.SqlError({
@@ -48,6 +48,25 @@ describe("Counts in memory", () => {
       yield* TestClock.adjust(Timing.usageFlush)
       yield* TestClock.adjust(Timing.usageFlush)
       expect(statements.slice(1)).toMatchObject([[{ identity_id: "i20000", count: 1 }]])
+    }).pipe(Effect.scoped),
+  )
+
+  it.effect("are separate for each Webhook, duration and kind", () =>
+    Effect.gen(function* () {
+      const { statements, add } = yield* counters()
+      const of = { identity: "i" }
+      for (const webhook of ["w", "v", "w"]) add(of, "delivery", { count: 1, webhook, bucket: 2 })
+      add(of, "delivery", { count: 1, webhook: "w", bucket: 3 })
+      add(of, "tunnel_http", { count: 1, bucket: 2 })
+      yield* TestClock.adjust(Timing.usageFlush)
+      expect(statements).toMatchObject([
+        [
+          { kind: "delivery", webhook_id: "w", bucket: 2, count: 2 },
+          { kind: "delivery", webhook_id: "v", bucket: 2, count: 1 },
+          { kind: "delivery", webhook_id: "w", bucket: 3, count: 1 },
+          { kind: "tunnel_http", webhook_id: null, bucket: 2, count: 1 },
+        ],
+      ])
     }).pipe(Effect.scoped),
   )
 
