@@ -114,6 +114,10 @@ describe("Card", () => {
     const open = (await read()).headers.get("etag")
     const locked = await tagAfter({ basic_auth: { username: "ada", password: "correct-horse-battery" } })
     expect(locked).not.toBe(open)
+    // The signatures are those of the document with the password.
+    const { card } = (await read()).body
+    expect(Object.keys(card.securitySchemes)).toHaveLength(1)
+    expect(card.signatures).toHaveLength(2)
     // Another password does not change the card.
     expect(await tagAfter({ basic_auth: { username: "ada", password: "correct-horse-staple" } })).toBe(locked)
     const opened = await tagAfter({ basic_auth: null })

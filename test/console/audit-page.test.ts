@@ -53,6 +53,17 @@ describe("The audit log", () => {
     )
   })
 
+  it("is filtered by what is chosen, and keeps that in its address", async () => {
+    const { enter } = await opened("", [])
+    for (const [label, value] of [
+      ["Category", "secret"],
+      ["Outcome", "refused"],
+      ["Identity", "bob"],
+    ])
+      await enter(label!, value!)
+    expect(location.search).toBe("?class=secret&outcome=refused&identity=bob")
+  })
+
   it("says who did what and where, with its outcome", async () => {
     const { top } = await opened("", [
       record("1"),

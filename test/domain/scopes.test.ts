@@ -120,6 +120,12 @@ describe("The rights of a key that replaces another", () => {
       code: "scope_exceeds",
       scopes: ["mail:read"],
     })
+    const near = { ...maker, networks: networksOf("192.0.2.0/24") }
+    const rights = (networks: typeof near.networks | null) =>
+      Result.merge(renewed(near, { ...former, networks, expiresAt: null }, now))
+    expect(rights(null)).toMatchObject({ code: "scope_exceeds" })
+    expect(rights(networksOf("198.51.100.7"))).toMatchObject({ code: "scope_exceeds" })
+    expect(rights(former.networks)).toMatchObject({ networks: former.networks })
   })
 })
 

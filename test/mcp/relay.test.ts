@@ -37,7 +37,9 @@ it("`svc mcp` relays messages with the headers of their revision and ends with i
             : method === "cut"
               ? [200, "no JSON"]
               : [200, { jsonrpc: "2.0", id, result: {} }]
-    response.writeHead(status as number, { "content-type": "application/json" }).end(JSON.stringify(body))
+    response
+      .writeHead(status as number, { "content-type": "application/json" })
+      .end(method === "cut" ? body : JSON.stringify(body))
   })
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve))
   const api = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
