@@ -84,7 +84,7 @@ export class Drawn {
     const [, name, value] = /^\[([\w-]+)="([^"]*)"\]$/.exec(selector) ?? []
     return name === undefined ? null : (this.all({ [name]: value! })[0] ?? null)
   }
-  /** Finds the element around this one that has an attribute. */
+  /** Finds the nearest enclosing element that has an attribute. */
   closest(selector: string): Drawn | null {
     return selector.slice(1, -1) in this.attributes ? this : (this.parentNode?.closest(selector) ?? null)
   }

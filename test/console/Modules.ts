@@ -274,3 +274,20 @@ export const drawn = async <P extends object>(component: (props: P) => unknown, 
     leave: () => draw(null),
   }
 }
+
+/** An Admin Key as the list of keys has it; its name is its id. */
+export const listedKey = (id: string, more: object = {}) => ({
+  id,
+  name: id,
+  scope: "org",
+  identity_id: null,
+  token_prefix: id,
+  scopes: ["*"],
+  networks: null,
+  created_at: "2026-11-01T00:00:00Z",
+  expires_at: null,
+  last_used_at: null,
+  last_used_address: null,
+  replaced_by: null,
+  ...more,
+})

@@ -55,7 +55,7 @@ describe("The filters of messages", () => {
     expect(search()).toBe("?unread=1")
     await after(1)
     expect(search()).toBe("?unread=1&q=plans")
-    // What is typed stays, also if it ends with a space.
+    // The field keeps the typed text, including a space at its end.
     await type("plans ")
     await after(300)
     expect([search(), typed()]).toEqual(["?unread=1&q=plans", "plans "])

@@ -64,7 +64,7 @@ describe("Home", () => {
   })
 
   it("links each need to the page on which it is resolved, with the text of others isolated and cut", async () => {
-    // Not cut within the last character, which UTF-16 has in two parts.
+    // The cut is not inside the last character, which UTF-16 stores in two units.
     const long = `${"s".repeat(79)}😀`
     const needs = [
       need("provisioning", { name: "mailbox" }),

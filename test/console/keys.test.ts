@@ -3,7 +3,7 @@ import { capabilities } from "@svc/domain/account/Scope"
 import { scopeNames } from "@svc/domain/ScopeTable"
 import { act } from "preact/test-utils"
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest"
-import { browserAt, drawn, Entries, eventually, heldCalls, leaveAll, problem, source } from "./Modules.ts"
+import { browserAt, drawn, Entries, eventually, heldCalls, leaveAll, listedKey, problem, source } from "./Modules.ts"
 
 const { NewKey, Replacing } = await source("keys/NewKey.tsx")
 const { ConnectedApps } = await source("keys/ConnectedApps.tsx")
@@ -157,27 +157,12 @@ it("Further keys and apps are shown on request, and a key is offered for the Ide
   ).toEqual(["Whole account (Admin Key)", "@ready"])
 })
 
-const key = (id: string, more: object) => ({
-  id,
-  name: id,
-  identity_id: null,
-  token_prefix: id,
-  scopes: ["*"],
-  networks: null,
-  created_at: "2026-11-01T00:00:00Z",
-  expires_at: null,
-  last_used_at: null,
-  last_used_address: null,
-  replaced_by: null,
-  ...more,
-})
-
 it("A key that expired or was rotated says so and cannot be rotated, and each shows its own use", async () => {
   const past = "2020-01-01T00:00:00Z"
   const use = { scopes: ["mail:read"], last_used_at: past, last_used_address: "192.0.2.9" }
   const states = { used: { ...use, expires_at: "2999-01-01T00:00:00Z" }, ended: { expires_at: past } }
   const all = Object.entries({ ...states, replaced: { replaced_by: "used" } })
-  const api_keys = all.map(([id, more]) => key(id, { scope: "org", ...more }))
+  const api_keys = all.map(([id, more]) => listedKey(id, more))
   const { top, button } = await keysPage({ api_keys, next_cursor: null })
   await eventually(() => expect(top.all("table").length).toBe(1))
   const rows = top.all("tr").slice(1)
@@ -193,7 +178,7 @@ it("A key that expired or was rotated says so and cannot be rotated, and each sh
 
 it("Revoking a key of several asks for this one by its name, revokes it, and reads the list again", async () => {
   const ofBob = { scope: "identity", identity_id: "id_bob" }
-  const keys = [key("one", { scope: "org" }), key("two", { scope: "org" }), key("bob", ofBob), key("own", ofBob)]
+  const keys = [listedKey("one"), listedKey("two"), listedKey("bob", ofBob), listedKey("own", ofBob)]
   const { top, press, button } = await keysPage({ api_keys: keys, next_cursor: null })
   await eventually(() => expect(top.all("table").length).toBe(2))
   const rows = top.all("table").map((table) => table.all("tr").map((row) => row.all("td")[0]?.textContent))

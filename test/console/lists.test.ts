@@ -1,6 +1,6 @@
 /** How lists that are read page by page change while they are shown, without a browser. */
 import { afterEach, describe, expect, it, vi } from "vitest"
-import { drawn, eventually, heldCalls, leavePage, mounted, source } from "./Modules.ts"
+import { drawn, eventually, heldCalls, leavePage, listedKey, mounted, source } from "./Modules.ts"
 
 const { changing, client, outdated } = await source("client/Queries.ts")
 const { merged, useList } = await source("client/Lists.ts")
@@ -226,27 +226,16 @@ describe("A list that is read page by page", () => {
 it("The list of keys offers a rotation only for keys that are valid and not replaced", async () => {
   const calls = heldCalls()
   vi.stubGlobal("location", { pathname: "/console/keys", search: "" })
-  const key = (name: string, more: object = {}) => ({
-    id: name,
-    name,
-    scope: "org",
-    identity_id: null,
-    token_prefix: "svc_admin_x",
-    scopes: ["*"],
-    networks: null,
-    created_at: "2026-11-01T00:00:00Z",
-    expires_at: null,
-    last_used_at: null,
-    last_used_address: null,
-    replaced_by: null,
-    ...more,
-  })
   const keys = [
-    key("valid"),
-    key("used", { last_used_at: "2026-11-02T00:00:00Z", last_used_address: "192.0.2.1", networks: ["192.0.2.0/24"] }),
-    key("replaced", { replaced_by: "valid", expires_at: "2099-01-01T00:00:00Z" }),
-    key("ended", { expires_at: "2020-01-01T00:00:00Z" }),
-    key("narrow", { scopes: ["mail:read", "card:read"], expires_at: "2099-01-01T00:00:00Z" }),
+    listedKey("valid"),
+    listedKey("used", {
+      last_used_at: "2026-11-02T00:00:00Z",
+      last_used_address: "192.0.2.1",
+      networks: ["192.0.2.0/24"],
+    }),
+    listedKey("replaced", { replaced_by: "valid", expires_at: "2099-01-01T00:00:00Z" }),
+    listedKey("ended", { expires_at: "2020-01-01T00:00:00Z" }),
+    listedKey("narrow", { scopes: ["mail:read", "card:read"], expires_at: "2099-01-01T00:00:00Z" }),
   ]
   const bodies: Readonly<Record<string, object>> = {
     "/api/keys": { api_keys: keys, next_cursor: null },

@@ -223,7 +223,7 @@ describe("What is read from the service", () => {
   })
 })
 
-it("A menu is drawn when it opens, and closes by its links and buttons, except by those that stay", async () => {
+it("A menu is drawn when it opens. Its links and buttons close it, except those that are marked to keep it open", async () => {
   const onOpen = vi.fn()
   const { top, fire } = await drawn(Menu, { label: "More", icon: "help", onOpen, children: h("a", {}, "Settings") })
   vi.stubGlobal("Element", Drawn)
@@ -283,7 +283,7 @@ describe("The form of a command", () => {
     expect(top.textContent).not.toContain("not now")
   })
 
-  it("shows a problem of its own in place of that of the service", async () => {
+  it("shows its own problem instead of that of the service", async () => {
     const { top, submit } = await opened(refused, { problem: "changed by somebody else" })
     await submit()
     expect(top.textContent).toContain("changed by somebody else")

@@ -226,12 +226,23 @@ it.each([
   ["images", { html: "<img src=https://images.example/a.png>" }],
   ["images", { html: "<table background = 'https://images.example/a.png'>" }],
   ["images", { html: '<p style="background: URL( https://images.example/a.png)">' }],
+  // A mail program reads these as the address of an image, too.
+  ["images", { html: "<p style='background: url(&quot;https://images.example/a.png&quot;)'>" }],
+  ["images", { html: '<img src="&#104;ttps&colon;//images.example/a.png">' }],
+  ["images", { html: '<img src="&#x48;t\ntps&#58;//images.example/a.png">' }],
+  ["http_images", { html: '<img src="h&Tab;ttp://images.example/a.png">' }],
   ["http_images", { html: '<img src="http://images.example/a.png"><img src="https://images.example/a.png">' }],
   ["images", { html: '<img src="https://images.example/a.png">'.repeat(200) }],
   // The frame leaves out further images, and images with a long address, also after a person asked for them.
   ["too_long", { html: '<img src="https://images.example/a.png">'.repeat(201) }],
   ["images", { html: `<img alt="a" src="https://images.example/${"ü".repeat(600)}">` }],
   ["too_long", { html: `<img alt="a" src="https://images.example/${"ü".repeat(700)}">` }],
+  ["too_long", { html: `<img alt=">" src='https://images.example/${"a b".repeat(1_000)}'>` }],
+  ["too_long", { html: `<img/src=https://images.example/${"&xi;".repeat(700)}>` }],
+  ["images", { html: `<img src="https://images.example/"><img src="data:image/png;base64,${"A".repeat(5_000)}">` }],
+  // A link with a long address becomes text.
+  [undefined, { html: `<a href="https://site.example/${"a".repeat(3_900)}">x</a>` }],
+  ["too_long", { html: `<a href="https://site.example/${"a".repeat(4_000)}">x</a>` }],
   [undefined, { html: '<a href="https://site.example/">x</a>'.repeat(1_000) }],
   ["too_long", { html: '<a href="https://site.example/">x</a>'.repeat(1_001) }],
   // Each reference repeats the largest attachment, encoded as base64.

@@ -139,7 +139,7 @@ describe("The frame of the console", () => {
   })
 })
 
-it("Screen readers learn of the Events that matter to a person, of each by an element of its own", async () => {
+it("Screen readers announce each Event that matters to a person, by one element per Event", async () => {
   latest.value = { id: "0", type: "email.received", handle: "old" }
   const { top } = await drawn(EventAnnouncer, {})
   const said = async (id: string, type: string, handle: string | null) => {
@@ -232,7 +232,7 @@ describe("A key", () => {
     expect(help.value).toBe(true)
   })
 
-  it("is no shortcut in a text field, with a modifier, under a dialog, if that is off, or after the frame has gone", async () => {
+  it("is no shortcut in a text field, with a modifier, under a dialog, while shortcuts are off, or after the frame was removed", async () => {
     const { press, found, leave } = await started()
     const field = (members: object) => Object.assign(new Drawn("input"), { matches: () => false, ...members })
     const nothing = async (...[key, more]: Parameters<typeof press>) => {

@@ -21,7 +21,7 @@ export const listenToAnnouncements = async ({ query }: Pick<TestService, "query"
   )
   await Promise.race([listening.promise, done])
   return {
-    /** Waits until all Identities with Events in the transaction of a request's audit record are announced. */
+    /** Waits until every Identity that got an Event in the transaction of a request's audit record is announced. */
     ofEventsOf: async (requestId: string): Promise<void> => {
       const identities = await query<{ id: string }>(
         (sql) => sql`

@@ -211,7 +211,7 @@ describe("Invisible text", () => {
     "<div style='background-color:#000'><p style='background:linear-gradient(#fff,#fff);color:#000'>seen</p></div>",
     "<style>@media print{.m{display:none}.n{color:red}}.k{color:red}</style><p class=m>seen</p>",
     "<div style='display:none'><table><tr><td>no</div></td></tr></table></div><p>seen</p>",
-    // An element that its successor would close is not closed by one inside another list or table in it.
+    // A cell or item of a nested table or list does not close the one around that table or list.
     "<table><td style='display:none'>no<table><td>no</table>no</table>seen",
     "<table><td style='display:none'>no<table><th>no</table>no</table>seen",
     "<table><tr style='display:none'><td>no<table><tr><td>no</table>no</table>seen",

@@ -122,21 +122,23 @@ layer(actors({ limits: { mailboxBytes } }))("A Mailbox", (it) => {
     }),
   )
 
-  it.effect("loses a message only by a command of its own Identity, once if the command is repeated", () =>
-    Effect.gen(function* () {
-      const { org_id, actor, receive, stored } = yield* makeMailbox("joan")
-      const other = yield* makeMailbox("rosalind")
-      const { message_id } = yield* receive()
-      expect(yield* Effect.flip(other.remove(message_id))).toMatchObject({ code: "not_found" })
-      const several = other.actor.RemoveMessages({ org_id: other.org_id, message_ids: [message_id] })
-      expect(yield* ask(several)).toMatchObject({ removed: [] })
-      const change = { org_id: other.org_id, message_ids: [message_id], change: { seen: true } }
-      expect(yield* ask(other.actor.ChangeFlags(change))).toMatchObject({ messages: [] })
-      expect(yield* stored).toHaveLength(1)
-      const options = onBehalfOf(system, yield* makeUuidV7)
-      for (const _ of [1, 2]) yield* ask(actor.RemoveMessage({ org_id, message_id }, options))
-      expect(yield* stored).toEqual([])
-    }),
+  it.effect(
+    "loses a message only through a command of its own Identity, and only once if the command is repeated",
+    () =>
+      Effect.gen(function* () {
+        const { org_id, actor, receive, stored } = yield* makeMailbox("joan")
+        const other = yield* makeMailbox("rosalind")
+        const { message_id } = yield* receive()
+        expect(yield* Effect.flip(other.remove(message_id))).toMatchObject({ code: "not_found" })
+        const several = other.actor.RemoveMessages({ org_id: other.org_id, message_ids: [message_id] })
+        expect(yield* ask(several)).toMatchObject({ removed: [] })
+        const change = { org_id: other.org_id, message_ids: [message_id], change: { seen: true } }
+        expect(yield* ask(other.actor.ChangeFlags(change))).toMatchObject({ messages: [] })
+        expect(yield* stored).toHaveLength(1)
+        const options = onBehalfOf(system, yield* makeUuidV7)
+        for (const _ of [1, 2]) yield* ask(actor.RemoveMessage({ org_id, message_id }, options))
+        expect(yield* stored).toEqual([])
+      }),
   )
 
   it.effect("reports refused mail once an hour, with the number of messages", () =>

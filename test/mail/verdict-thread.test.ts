@@ -73,7 +73,7 @@ it("a verdict worker asks for a name and type again if the answer has expired or
   expect(await judged("example.org")).toEqual(["pass", []])
   now += 1
   expect(await judged("example.org")).toEqual(["pass", queries])
-  // That a name does not exist is an answer.
+  // The answer that a name does not exist is cached, too.
   expect((await judged("missing.example"))[1]).toEqual(["TXT missing.example"])
   expect((await judged("missing.example"))[1]).toEqual([])
   for (const _ of [1, 2]) expect((await judged("down.example"))[1]).toEqual(["TXT down.example"])

@@ -116,8 +116,8 @@ export const edges: Mutants = {
   },
   "last-link-of-a-message": {
     file: "api/src/console/MailDocument.ts",
-    from: "links < linksAtMost",
-    to: "links <= linksAtMost",
+    from: "links < frameLimits.links",
+    to: "links <= frameLimits.links",
     bug: "A message shows one link more than its limit",
     tests: ["console/hostile-mail"],
   },

@@ -27,6 +27,27 @@ import { eventually } from "../harness/Eventually.ts"
 import { addresses } from "../harness/Stores.ts"
 
 export const name = "ada"
+export const edgeSettings: Edge.EdgeSettings = {
+  host: "127.0.0.1",
+  port: 0,
+  sharesPort: false,
+  address: undefined,
+  tls: undefined,
+  balancers: [],
+  drainMillis: 0,
+  connections: { perClient: 100, inAll: 100 },
+}
+/** The caller of an Admin Key without limits. */
+export const adminKey = {
+  kind: "admin_key",
+  org: { id: "o" },
+  credentialId: "k",
+  keyName: null,
+  grant: null,
+  scopes: unlimited,
+  identities: null,
+  networks: null,
+} as const
 export const certificate = selfSigned(["*.tunnel.localhost", "connect.tunnel.localhost"], new Date())
 /** A stamp of this test contains its text. */
 export const sealing = {
@@ -34,7 +55,7 @@ export const sealing = {
   unstamp: (purpose: string, text: string) => text.slice(purpose.length + 1),
 } as never
 
-/** What {@link endAll} stops after a test. */
+/** Functions that stop the agents and connections of a test; {@link endAll} calls them. */
 export const ended: Array<() => unknown> = []
 export const endAll = async () => {
   for (const end of ended.splice(0).reverse()) await end()
@@ -63,17 +84,7 @@ export const deployment = Effect.fnUntraced(function* (environment: "development
     }),
     stub<Layer.Layer<TunnelUsage>>(TunnelUsage, { add: () => note("usage") }),
     stub<Layer.Layer<CredentialLookup>>(CredentialLookup, {
-      resolve: () =>
-        Effect.as(note("credential"), {
-          kind: "admin_key",
-          org: { id: "o" },
-          credentialId: "k",
-          keyName: null,
-          grant: null,
-          scopes: unlimited,
-          identities: null,
-          networks: null,
-        }),
+      resolve: () => Effect.as(note("credential"), adminKey),
     }),
     stub<Layer.Layer<TunnelQueries>>(TunnelQueries, {
       cardOf: () => Effect.undefined,
@@ -112,17 +123,7 @@ export const deployment = Effect.fnUntraced(function* (environment: "development
   /** Starts an edge. `close` shuts it down. */
   const edge = Effect.fnUntraced(function* (settings: Partial<Edge.EdgeSettings> = {}) {
     const scope = yield* Scope.make()
-    const layer = Edge.layer({
-      host: "127.0.0.1",
-      port: 0,
-      sharesPort: false,
-      address: undefined,
-      tls: undefined,
-      balancers: [],
-      drainMillis: 0,
-      connections: { perClient: 100, inAll: 100 },
-      ...settings,
-    })
+    const layer = Edge.layer({ ...edgeSettings, ...settings })
     const context = yield* Layer.buildWithScope(Layer.fresh(Layer.provide(layer, services)), scope)
     let isClosed = false
     const close = Effect.gen(function* () {

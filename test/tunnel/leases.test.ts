@@ -31,17 +31,8 @@ import { interruptAtLock } from "../harness/InterruptedStatement.ts"
 import { portRange } from "../harness/Ports.ts"
 import * as Public from "../harness/Public.ts"
 import { rows } from "../harness/Stores.ts"
+import { edgeSettings } from "./StubbedDeployment.ts"
 
-const settings: Edge.EdgeSettings = {
-  host: "127.0.0.1",
-  port: 0,
-  sharesPort: false,
-  address: undefined,
-  tls: undefined,
-  balancers: [],
-  drainMillis: 0,
-  connections: { perClient: 100, inAll: 100 },
-}
 const [first, last] = portRange().split("-").map(Number)
 const world = Layer.mergeAll(
   TunnelLinks.layer,
@@ -60,7 +51,7 @@ const world = Layer.mergeAll(
 const withEdge = <A, E, R>(work: (port: number, scope: Scope.Closeable) => Effect.Effect<A, E, R>) =>
   Effect.gen(function* () {
     const scope = yield* Scope.make()
-    const { port } = Context.get(yield* Layer.buildWithScope(Layer.fresh(Edge.layer(settings)), scope), Edge.Edge)
+    const { port } = Context.get(yield* Layer.buildWithScope(Layer.fresh(Edge.layer(edgeSettings)), scope), Edge.Edge)
     const leaves = Effect.gen(function* () {
       const closing = yield* Effect.forkChild(Scope.close(scope, Exit.void))
       yield* awaitFiber(closing)

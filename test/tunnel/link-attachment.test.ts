@@ -4,7 +4,6 @@ import { RefusedCredentials } from "@svc/cluster/audit/RefusedCredentials"
 import { CredentialLookup } from "@svc/cluster/account/CredentialLookup"
 import { TunnelLinks } from "@svc/cluster/tunnel/TunnelLinks"
 import { TunnelQueries } from "@svc/cluster/tunnel/TunnelQueries"
-import { unlimited } from "@svc/domain/account/Scope"
 import { Unauthenticated } from "@svc/domain/problems/Problem"
 import * as LinkAttachment from "@svc/tunnel-edge/edge/links/LinkAttachment"
 import * as Registry from "@svc/tunnel-edge/edge/links/Registry"
@@ -15,6 +14,7 @@ import { connect, createServer, type AddressInfo, type Server, type Socket } fro
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from "vitest"
 import { eventually } from "../harness/Eventually.ts"
 import { addresses } from "../harness/Stores.ts"
+import { adminKey } from "./StubbedDeployment.ts"
 
 let server: Server
 const arrived: Array<(socket: Socket) => void> = []
@@ -35,18 +35,7 @@ const made = async () => {
     addresses,
     stub<Layer.Layer<CredentialLookup>>(CredentialLookup, {
       resolve: (token: Redacted.Redacted<string>) =>
-        Redacted.value(token) === "key"
-          ? Effect.succeed({
-              kind: "admin_key",
-              org: { id: "o" },
-              credentialId: "k",
-              keyName: null,
-              grant: null,
-              scopes: unlimited,
-              identities: null,
-              networks: null,
-            })
-          : Effect.fail(new Unauthenticated({ detail: "no" })),
+        Redacted.value(token) === "key" ? Effect.succeed(adminKey) : Effect.fail(new Unauthenticated({ detail: "no" })),
     }),
     stub<Layer.Layer<TunnelQueries>>(TunnelQueries, {
       standing: () => Effect.succeed({ identityId: "i", handle: "ada", orgId: "o", status: "ready", port: 7 }),

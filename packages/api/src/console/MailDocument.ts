@@ -1,24 +1,15 @@
 /**
  * Sanitizes the HTML of a message for a frame. The document's policy and the sandbox prevent scripts and requests; this
  * module handles what they cannot: every link goes through the page that shows its destination, and only allowed elements
- * and attributes remain. The output is written in chunks, so that no message blocks the event loop, and is at most {@link
- * longest} characters.
+ * and attributes remain. The output is written in chunks, so that no message blocks the event loop.
  */
+import { frameLimits } from "@svc/domain/mail/FrameLimits"
 import { Effect } from "effect"
 import { Tokenizer } from "htmlparser2"
 import { escape } from "../pages/Page.ts"
 
-/** The maximum HTML in characters; the rest is cut off, and a note is added. */
-const longest = 1_000_000
 /** Characters parsed at a time. */
 const portion = 16 * 1024
-/** The maximum number of links; further links become text. */
-const linksAtMost = 1000
-/** The maximum number of remote images, and length of their addresses. */
-const remoteAtMost = 200
-const remoteUrlAtMost = 4000
-/** The maximum size of embedded images in characters; an image can be referenced repeatedly. */
-const picturesAtMost = 16 * 1024 * 1024
 
 const words = (text: string) => new Set(text.split(" "))
 
@@ -45,7 +36,7 @@ interface Options {
 
 const targetOf = (href: string | undefined): string | undefined => {
   const url = href === undefined ? null : URL.parse(href.trim())
-  return url !== null && schemes.has(url.protocol) && url.href.length <= 4000 ? url.href : undefined
+  return url !== null && schemes.has(url.protocol) && url.href.length <= frameLimits.address ? url.href : undefined
 }
 
 /** Returns the embedded image of a `cid:` URL (RFC 2392). */
@@ -64,7 +55,7 @@ const pictureOf = (src: string | undefined, { remote, pictures }: Options): stri
   // One pattern for the whole would backtrack over possibly millions of characters.
   if (inline !== null && !/[^A-Za-z0-9+/=\s]/.test(src.slice(inline[0].length))) return src
   const url = URL.parse(src.trim())
-  return url !== null && /^https?:$/.test(url.protocol) && url.href.length <= remoteUrlAtMost
+  return url !== null && /^https?:$/.test(url.protocol) && url.href.length <= frameLimits.address
     ? remote?.(url.href)
     : undefined
 }
@@ -117,18 +108,21 @@ const writer = (html: string, options: Options) => {
       attributes.has(attribute) ? [` ${attribute}="${escape(value)}"`] : [],
     )
     if (name === "a") {
-      const to = links < linksAtMost ? targetOf(given.get("href")) : undefined
+      const to = links < frameLimits.links ? targetOf(given.get("href")) : undefined
       if (to !== undefined) {
         links++
         texts.push(` href="${escape(options.leave(to))}" target="_blank" rel="noopener noreferrer"`)
       }
     }
     if (name === "img") {
-      const src = pictureOf(given.get("src"), remote < remoteAtMost ? options : { ...options, remote: undefined })
+      const src = pictureOf(
+        given.get("src"),
+        remote < frameLimits.remoteImages ? options : { ...options, remote: undefined },
+      )
       if (src !== undefined && !src.startsWith("data:")) remote++
       pictured += src?.length ?? 0
       // A data: URL needs no escaping and may be long.
-      if (src !== undefined && pictured <= picturesAtMost)
+      if (src !== undefined && pictured <= frameLimits.pictures)
         texts.push(` src="${src.startsWith("data:") ? src : escape(src)}"`)
     }
     return texts.join("")
@@ -195,13 +189,13 @@ const writer = (html: string, options: Options) => {
 
 export const mailDocument = (html: string, options: Options): Effect.Effect<string> =>
   Effect.gen(function* () {
-    const shown = html.slice(0, longest)
+    const shown = html.slice(0, frameLimits.html)
     const { tokenizer, written } = writer(shown, options)
     for (let at = 0; at < shown.length; at += portion) {
       tokenizer.write(shown.slice(at, at + portion))
       yield* Effect.yieldNow
     }
     tokenizer.end()
-    const rest = html.length > longest ? "<hr><p>…</p>" : ""
+    const rest = html.length > frameLimits.html ? "<hr><p>…</p>" : ""
     return `${headOf(html)}${written()}${rest}</body></html>`
   })

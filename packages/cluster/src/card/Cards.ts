@@ -152,7 +152,7 @@ const store = Effect.fnUntraced(function* (
     },
   )
   if (written.repeated.length > 0) {
-    // The statement stored no record either. The next one stores those of its changes, and the handler the others.
+    // The statement stored no audit records. The next attempt stores those of the remaining changes, and the handler the others.
     for (const note of notes) note.taken = false
     return written
   }

@@ -192,7 +192,7 @@ export class VerdictWorker {
         job.lookups++
         job.asked++
         const answer = (reply: ToThread) => {
-          // Another worker counts the look-ups of its own.
+          // The next worker begins its own count of look-ups.
           if (this.worker !== worker) return
           job.lookups--
           this.send(worker, reply)
