@@ -13,6 +13,7 @@ export const shared = [
   "audit/AuditVerbs.ts",
   "connectors/PlatformNames.ts",
   "events/EventSentences.ts",
+  "mail/FrameLimits.ts",
   "vault/SecretTag.ts",
 ].map((name) => join(here, "..", "domain", "src", name))
 
