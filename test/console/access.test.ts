@@ -84,6 +84,8 @@ describe.skipIf(!has("chromium"))("Connected apps and audit log in the console",
       await route.continue()
     })
     await signInAs(bob)
+    // The first answer about the session is lost.
+    await page.route("**/api/auth/session", (route) => route.abort(), { times: 1 })
     await page.evaluate(`new BroadcastChannel("svc-session").postMessage("changed")`)
     await page.getByText(ada.handle).first().waitFor({ state: "detached" })
     answer()

@@ -188,11 +188,14 @@ describe("What is stale after a change", () => {
 
 describe("The session", () => {
   const ada = { org: { id: "org_a", language: "de" } }
+  const bob = { org: { id: "org_b", language: "en" } }
   const page = { cookie: "", documentElement: { lang: "" } }
   beforeEach(() => {
     vi.stubGlobal("localStorage", new Entries())
     vi.stubGlobal("document", page)
     // The stream is opened later, which these tests leave out.
+    vi.stubGlobal("requestIdleCallback", () => 0)
+    vi.stubGlobal("cancelIdleCallback", () => {})
     vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout", "Date"] })
     page.cookie = "x=1; svc_signed_in=1"
     session.state.value = { is: "unknown" }
@@ -227,7 +230,6 @@ describe("The session", () => {
     client.setQueryData(["GET /api/vault", {}], {})
     await found(ada)
     expect(client.getQueryData(["GET /api/vault", {}])).toEqual({})
-    const bob = { org: { id: "org_b", language: "en" } }
     await found(bob)
     expect(client.getQueryData(["GET /api/vault", {}])).toBeUndefined()
     // Also if a person left the page of the former account after its session had ended.
@@ -259,6 +261,53 @@ describe("The session", () => {
     await found(ada)
     expect(await refused(503)).toBe("in")
     expect(await look((request) => request.lose())).toBe("in")
+  })
+
+  it("is looked up again until there is an answer, so that no page of a former account stays", async () => {
+    await found(ada)
+    expect(await refused(503)).toBe("in")
+    for (const pause of [500, 1000, 2000, 4000, 8000, 16_000, 30_000, 30_000]) {
+      vi.advanceTimersByTime(pause - 1)
+      expect(calls.waiting(), `before ${pause} ms`).toBe(0)
+      vi.advanceTimersByTime(1)
+      ;(await calls.next()).lose()
+      await vi.advanceTimersByTimeAsync(0)
+    }
+    vi.advanceTimersByTime(30_000)
+    ;(await calls.next()).answer(200, bob)
+    await vi.advanceTimersByTimeAsync(0)
+    expect(session.account()).toEqual(bob)
+    await refused(503)
+    await found(ada)
+    vi.advanceTimersByTime(60_000)
+    expect(calls.waiting()).toBe(0)
+  })
+
+  it("is that of the last look-up, even if an earlier one is answered later or fails", async () => {
+    const late = async (meanwhile: () => Promise<unknown>, status: number, body: object) => {
+      const done = session.look()
+      const request = await calls.next()
+      await meanwhile()
+      request.answer(status, body)
+      await done
+      return session.state.value
+    }
+    expect(await late(() => found(bob), 200, ada)).toEqual({ is: "in", session: bob })
+    await late(() => found(ada), 401, { status: 401, detail: "no" })
+    expect(page.cookie).not.toContain("Max-Age=0")
+    const signOut = () => Promise.all([session.signOut(), calls.answered(204)])
+    expect(await late(signOut, 200, ada)).toEqual({ is: "out" })
+  })
+
+  it("leaves every tab when it is signed out in one of them", async () => {
+    await found(ada)
+    client.setQueryData(["GET /api/vault", {}], {})
+    const elsewhere = new BroadcastChannel("svc-session")
+    elsewhere.postMessage("signed-out")
+    await vi.waitFor(() => expect(session.state.value.is).toBe("out"))
+    elsewhere.close()
+    expect(client.getQueryData(["GET /api/vault", {}])).toBeUndefined()
+    expect(unsavedInput("x").write("y")).toBe(false)
   })
 
   it("leads back to the page that asked to sign in, once and within 15 minutes", async () => {

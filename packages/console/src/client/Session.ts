@@ -45,10 +45,7 @@ export type State =
 export const state = signal<State>({ is: "unknown" })
 
 const others = typeof BroadcastChannel === "undefined" ? undefined : new BroadcastChannel("svc-session")
-others?.addEventListener("message", ({ data }) => {
-  if (data === "signed-out") storeUnsavedFor(undefined)
-  void look()
-})
+others?.addEventListener("message", ({ data }) => (data === "signed-out" ? leave() : void look()))
 
 /** A readable cookie beside the session cookie. If it is missing, no request is needed to know that there is no session. */
 const mark = "svc_signed_in"
@@ -58,14 +55,22 @@ const unmark = () => (document.cookie = `${mark}=; Path=/; Max-Age=0; SameSite=L
 /** The account whose data may be in memory, also after its session has ended. */
 let known: string | undefined
 
-/** Loads the session. */
-export const look = async (): Promise<void> => {
+/** Number of checks of the session. Only the last one counts, because another account can have signed in since the others. */
+let checks = 0
+
+/** Milliseconds until a check that got no response is repeated. */
+const pause = (failures: number) => Math.min(30_000, 500 * 2 ** failures)
+
+/** Loads the session. While a page is shown, a check without a response is repeated: the account may have changed. */
+export const look = async (failures = 0): Promise<void> => {
+  const check = ++checks
   if (!isMarked()) {
     if (state.peek().is === "unknown") state.value = { is: "out" }
     return
   }
   try {
     const session = await call("GET /api/auth/session")
+    if (check !== checks) return
     const before = state.peek()
     if (known !== undefined && known !== session.org.id) {
       // Data of another account must not stay visible, and its live stream ends.
@@ -82,12 +87,13 @@ export const look = async (): Promise<void> => {
     // Notifies a tab that waits for the sign-in link to be opened.
     if (before.is === "unknown") announce()
   } catch (failure) {
+    if (check !== checks) return
     if (failure instanceof Refused && failure.problem.status === 401) {
       unmark()
       if (state.peek().is !== "lost") state.value = { is: "out" }
     } else if (state.peek().is === "unknown") {
       state.value = { is: "unreachable", failure: failure instanceof Error ? failure : new Error(String(failure)) }
-    }
+    } else setTimeout(() => check === checks && void look(failures + 1), pause(failures))
   }
 }
 
@@ -101,13 +107,21 @@ accountChanged.tell = () => void look()
 /** Notifies other tabs that the session changed. */
 export const announce = () => others?.postMessage("changed")
 
+/** Removes everything of the account from this tab. */
+const leave = () => {
+  checks++
+  unfollow()
+  client.clear()
+  storeUnsavedFor(undefined)
+  state.value = { is: "out" }
+}
+
 export const signOut = async () => {
   unfollow()
   await call("DELETE /api/auth/session").catch(() => undefined)
   unmark()
-  client.clear()
   deleteAllUnsaved()
-  state.value = { is: "out" }
+  leave()
   others?.postMessage("signed-out")
 }
 
