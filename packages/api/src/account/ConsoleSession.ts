@@ -44,11 +44,15 @@ export const withSession = (
     : request.modify({ headers: Headers.set(headers, "authorization", `Bearer ${token}`) })
 }
 
-/** Sets the session cookie. It is `Lax`, so that a link in a mail opens signed in. */
+/**
+ * Sets the session cookie. It is `Lax`, so that a link in a mail opens signed in. The service ends the session 30 days
+ * after its last use; the browser keeps the cookie for as long as it may (RFC 6265bis, section 5.5). No later response
+ * sets the cookie again: one that is late would replace the cookie of an account that has signed in meanwhile.
+ */
 export const remember =
   (book: AddressBook, token: string) =>
   (response: HttpServerResponse.HttpServerResponse): HttpServerResponse.HttpServerResponse => {
-    const kept = { sameSite: "lax", secure: isSecure(book), path: "/", maxAge: "30 days" } as const
+    const kept = { sameSite: "lax", secure: isSecure(book), path: "/", maxAge: "400 days" } as const
     return HttpServerResponse.setCookieUnsafe(
       HttpServerResponse.setCookieUnsafe(response, isSecure(book) ? secureName : plainName, token, {
         ...kept,
@@ -58,19 +62,6 @@ export const remember =
       "1",
       kept,
     )
-  }
-
-/**
- * Sets the cookie again if it is the credential of the request. A session lasts for 30 days after its last use, so the
- * browser must not delete the cookie 30 days after the sign-in.
- */
-export const renewed =
-  (book: AddressBook, request: HttpServerRequest.HttpServerRequest) =>
-  (response: HttpServerResponse.HttpServerResponse): HttpServerResponse.HttpServerResponse => {
-    const token = tokenOf(book, request)
-    return token !== undefined && request.headers["authorization"] === `Bearer ${token}`
-      ? remember(book, token)(response)
-      : response
   }
 
 /** Deletes the session cookie and the browser's cached data of the account. */

@@ -5,11 +5,11 @@ import { Caller, soleOf } from "@svc/domain/account/Authorization"
 import { Accounts } from "@svc/cluster/account/Accounts"
 import { Grants } from "@svc/cluster/oauth/Grants"
 import { Effect } from "effect"
-import { HttpEffect, HttpServerRequest } from "effect/http"
+import { HttpServerRequest } from "effect/http"
 import { untagged } from "../EntityTags.ts"
 import { RequestContext } from "../RequestContext.ts"
 import * as RequestServices from "../http/RequestServices.ts"
-import { forget, renewed } from "./ConsoleSession.ts"
+import { forget } from "./ConsoleSession.ts"
 
 export const layer = RequestServices.group(
   Api,
@@ -26,9 +26,6 @@ export const layer = RequestServices.group(
     return handlers.handleAll({
       read: Effect.fnUntraced(function* () {
         const caller = yield* Caller
-        // The console reads its session whenever it is opened.
-        const renew = renewed(book, yield* HttpServerRequest.HttpServerRequest)
-        yield* HttpEffect.appendPreResponseHandler((_, response) => Effect.succeed(renew(response)))
         return {
           session:
             caller.session === null
