@@ -106,6 +106,23 @@ describe("an edge", () => {
     }),
   )
 
+  it.effect("keeps the TCP port of a name open while another process of its agent takes over", () =>
+    Effect.gen(function* () {
+      const { tunnel, edge, agent } = yield* deployment()
+      const at = yield* Effect.promise(() => freePort())
+      tunnel.port = at
+      const { port } = yield* edge()
+      const former = yield* agent(port)
+      yield* agent(port)
+      yield* Effect.promise(() => former.close())
+      yield* until(
+        () => Effect.runPromise(gauges),
+        ([links]) => links === 1,
+      )
+      expect(yield* Effect.promise(() => sendRaw(at, "GET / HTTP/1.1\r\nHost: x\r\n\r\n", /here/))).toMatch(/here$/)
+    }),
+  )
+
   it.effect("checks credentials, leases, usage and the settings of open connections at their intervals", () =>
     Effect.gen(function* () {
       const { did, tunnel, edge, agent } = yield* deployment()
@@ -170,7 +187,9 @@ describe("several edges", () => {
         yield* edge({ tls: certificate }),
         yield* edge({ tls: certificate }),
       ]
-      const page = () => fetchPublic(one.port, name, "/", { ca: certificate.cert })
+      // The name that a client sends by TLS is compared without case.
+      const servername = hostOf(name).toUpperCase()
+      const page = () => fetchPublic(one.port, name, "/", { ca: certificate.cert, servername })
       const former = yield* agent(two.port, true)
       expect(yield* Effect.promise(page)).toMatchObject({ status: 200, body: "here" })
 

@@ -198,6 +198,9 @@ describe("the API of an Identity's Webhooks and keys", () => {
     expect((await at("POST", `/webhooks/${id}/test`)).status).toBe(404)
     expect((await at("GET", `/webhooks/${id}/deliveries`)).status).toBe(404)
     expect((await at("DELETE", `/webhooks/${id}`)).status).toBe(404)
+    const patch = { description: "x" }
+    expect((await at("PATCH", `/webhooks/${id}`, patch)).status).toBe(404)
+    expect((await at("PATCH", `/webhooks/${id}`, patch, { "if-match": '"v2"' })).status).toBe(412)
   })
 
   it("tests a Webhook with an Event that is in no list", async () => {
