@@ -260,8 +260,13 @@ layer(storesLayer)("the lookup of", (it) => {
 /** Returns how the access of apps ended, and the Events that say so. */
 const endsOf = Effect.fnUntraced(function* (org: string) {
   const grants = yield* rows(
-    (sql) => sql<{ id: string; reason: string | null; identities: ReadonlyArray<string> | null }>`
-      select id, reason, identities from client_grant where org_id = ${org}`,
+    (sql) => sql<{
+      id: string
+      revoked_at: Date | null
+      reason: string | null
+      identities: ReadonlyArray<string> | null
+    }>`
+      select id, revoked_at, reason, identities from client_grant where org_id = ${org}`,
   )
   const events = yield* rows(
     (sql) => sql<{ data: Record<string, unknown> }>`
@@ -290,11 +295,14 @@ layer(storesLayer)("the access of an app", (it) => {
       const kept = [yield* withoutToken(59), (yield* makeGrant(owner, null, { age: 300, token: -59 })).id]
       const former = (yield* makeGrant(owner, null, { grant: 0 })).id
       yield* sql`update client_grant set revoked_at = now(), reason = 'holder' where id = ${former}`
+      const now = new Date()
+      yield* TestClock.setTime(now.getTime())
       yield* GrantRevocation.endExpired
       yield* GrantRevocation.endExpired
       const { of, told } = yield* endsOf(owner.org)
       const reasons = (ids: ReadonlyArray<string>) => ids.map((id) => of.get(id)?.reason)
       expect(reasons(ended)).toEqual(["expired", "expired", "expired"])
+      expect(of.get(ended[0]!)!.revoked_at).toEqual(now)
       expect(reasons([...kept, former])).toEqual([null, null, "holder"])
       expect(told).toEqual(toldOf(ended, "expired"))
       expect((yield* endsOf(other.org)).told).toEqual(toldOf([foreign], "expired"))

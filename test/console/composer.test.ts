@@ -322,4 +322,7 @@ it("Drafts are listed with the latest first, and each is discarded by its own bu
   await press("Discard")
   await eventually(() => expect(calls.all.at(-1)!.method).toBe("DELETE"))
   expect(calls.all.at(-1)!.url).toBe(`${at}/drafts/older`)
+  await act(async () => calls.all.at(-1)!.answer(204))
+  const toasts = await drawn(Toasts, {})
+  await eventually(() => expect(toasts.top.textContent).toContain(say("discarded")))
 })

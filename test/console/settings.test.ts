@@ -5,8 +5,10 @@ import { browserAt, drawn, Entries, eventually, heldCalls, leaveAll, problem, si
 
 // The appearance is applied to the document when its module is loaded.
 vi.stubGlobal("document", { documentElement: { dataset: {} } })
-await source("shell/Look.tsx")
+vi.stubGlobal("localStorage", { getItem: (name: string) => (name === "svc-look" ? "dark" : null), setItem: () => {} })
+const { look } = await source("shell/Look.tsx")
 vi.unstubAllGlobals()
+const initialLook = look.value
 const { default: SettingsPage } = await source("settings/SettingsPage.tsx")
 const { default: DataPage } = await source("settings/DataPage.tsx")
 const { default: LimitsPage } = await source("settings/LimitsPage.tsx")
@@ -205,4 +207,8 @@ it("A limit says how much of it is used, of which Identity, and when it is reach
   expect([cells[0]![1], cells[0]![2], cells[1]![1]]).toEqual(["79 of 100 per hour", "1 MiB of 1 GiB", ""])
   const shares = top.all({ role: "meter" }).map(({ attributes }) => Number(attributes["aria-valuenow"]))
   expect(shares).toEqual([100, 80, 0, 100, 79, 0, 100])
+})
+
+it("keep the chosen appearance", () => {
+  expect(initialLook).toBe("dark")
 })

@@ -4,6 +4,7 @@ import { afterEach, beforeEach, describe, expect, it, vi } from "vitest"
 import { browserAt, drawn, Entries, eventually, heldCalls, leavePage, problem, source } from "./Modules.ts"
 
 const { default: NewWebhookPage } = await source("webhooks/NewWebhookPage.tsx")
+const { default: WebhooksPage } = await source("webhooks/WebhooksPage.tsx")
 const { default: WebhookPage } = await source("webhooks/WebhookPage.tsx")
 const { DeliveryItem, whyOf } = await source("webhooks/DeliveryItem.tsx")
 const { client } = await source("client/Queries.ts")
@@ -201,6 +202,18 @@ describe("A delivery", () => {
   -H 'x-a: b' \
   -d '{"a":"it'\''s"}'`,
     )
+  })
+
+  it("is one of the last 20 of its Webhook, of which those that failed are counted", async () => {
+    const webhook = { id: "wh_1", url: "https://example.org/hook", event_types: ["*"], status: "active" }
+    const of = (query: object) => ({ params: { handle: "ada", ...query }, query: { limit: "id" in query ? 20 : 200 } })
+    client.setQueryData(["GET /api/identities/:handle/webhooks", of({})], { webhooks: [webhook], next_cursor: null })
+    const deliveries = ["failed", "delivered", "queued", "failed"].map((status, at) => ({ id: `dlv_${at}`, status }))
+    client.setQueryData(["GET /api/identities/:handle/webhooks/:id/deliveries", of({ id: "wh_1" })], { deliveries })
+    const { top } = await drawn(WebhooksPage, { handle: "ada" })
+    expect(top.textContent).toContain("2 failed")
+    const tones = top.all({ class: "pips" })[0]!.all("i")
+    expect(tones.map(({ attributes }) => attributes["data-tone"])).toEqual(["bad", "busy", "ok", "bad"])
   })
 
   it("of a test cannot be resent, because it has no Event", async () => {

@@ -99,7 +99,10 @@ describe("A draft", () => {
     await settled()
     // Closing a composer saves its draft immediately, and the next composer waits for that.
     const last = await calls.next()
-    const next = closed()
+    let isNext = false
+    const next = closed().then(() => (isNext = true))
+    await after(2_999)
+    expect(isNext).toBe(false)
     last.lose()
     await next
     await after(60_000)

@@ -24,6 +24,10 @@ describe("Link targets", () => {
     ["<a href=https://example.org/p></a>|<a href=https://example.org/q style='display:none'>y</a>", "|"],
     ["<a href=https://a.example><div>one</div><div>two</div></a>three", "one\ntwo (https://a.example)\nthree"],
     ["<a href=https://a.example>one<a href=https://b.example>two", "one (https://a.example)two (https://b.example)"],
+    [
+      "<a href=https://a.example>one<area href=https://b.example alt=two>",
+      "one (https://a.example) two (https://b.example)",
+    ],
     ["<map><area href=https://a.example alt=north></map>", "north (https://a.example)"],
   ])("%s", (html, text) => {
     expect(fromHtml(html)).toBe(text)

@@ -68,24 +68,29 @@ describe("a trace", () => {
   })
 
   it.each([
-    [0, 0],
-    [1, 2],
-  ])("is exported at the rate of the settings (%d)", async (rate, count) => {
-    const names: Array<string> = []
-    const collector = createServer((request, response) => {
-      void json(request).then((body: any) => {
-        for (const { scopeSpans } of body.resourceSpans)
-          for (const { spans } of scopeSpans) names.push(...spans.map(({ name }: { name: string }) => name))
-        response.setHeader("content-type", "application/json").end("{}")
+    [0, "", 0],
+    [1, "", 2],
+    [1, "none", 0],
+  ])(
+    "is exported at the rate of the settings (%d), unless the environment names the exporter '%s'",
+    async (rate, exporter, count) => {
+      const names: Array<string> = []
+      const collector = createServer((request, response) => {
+        void json(request).then((body: any) => {
+          for (const { scopeSpans } of body.resourceSpans)
+            for (const { spans } of scopeSpans) names.push(...spans.map(({ name }: { name: string }) => name))
+          response.setHeader("content-type", "application/json").end("{}")
+        })
       })
-    })
-    await new Promise<void>((resolve) => collector.listen(0, "127.0.0.1", resolve))
-    vi.stubEnv("OTEL_EXPORTER_OTLP_ENDPOINT", `http://127.0.0.1:${(collector.address() as AddressInfo).port}`)
-    await Effect.runPromise(nested.pipe(Effect.provide(layer(["api"], rate))))
-    vi.unstubAllEnvs()
-    collector.close()
-    expect(names.length).toBe(count)
-  })
+      await new Promise<void>((resolve) => collector.listen(0, "127.0.0.1", resolve))
+      vi.stubEnv("OTEL_EXPORTER_OTLP_ENDPOINT", `http://127.0.0.1:${(collector.address() as AddressInfo).port}`)
+      if (exporter !== "") vi.stubEnv("OTEL_TRACES_EXPORTER", exporter)
+      await Effect.runPromise(nested.pipe(Effect.provide(layer(["api"], rate))))
+      vi.unstubAllEnvs()
+      collector.close()
+      expect(names.length).toBe(count)
+    },
+  )
 
   it("of an external caller keeps its id, and is sampled by our own rate", () => {
     const id = `00-${"4b".repeat(16)}-${"a1".repeat(8)}`
