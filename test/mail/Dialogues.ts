@@ -293,6 +293,11 @@ export const submission = (
       "NOOP",
       "QUIT",
     ],
+    "a message above twice the maximum size": [
+      ...upTo,
+      "DATA",
+      [`${2 * limit + 1} bytes`, `From: ${own.address}\r\n\r\n${`${long}\r\n`.repeat(Math.ceil(limit / 451))}.\r\n`],
+    ],
     "a signed message": [
       ...upTo,
       "DATA",

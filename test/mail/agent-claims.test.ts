@@ -58,6 +58,15 @@ describe("The DID in Agent-Identity", () => {
     expect((await judged(await signed(letter()), strict)).claim).toEqual({ did, domain: "bank.example" })
   })
 
+  it("is not claimed if the policy of the author's domain could not be read", async () => {
+    const outage = (name: string, type: string) =>
+      name === "_dmarc.bank.example"
+        ? Promise.reject(Object.assign(new Error("ETIMEOUT"), { code: "ETIMEOUT" }))
+        : dns(name, type)
+    const { origin, claim: none } = await judged(await signed(letter()), outage)
+    expect([origin.verdict, origin.dkim, none]).toEqual(["error", "pass", undefined])
+  })
+
   it.each([
     "did:web:",
     "did:key:z6Mk",

@@ -53,6 +53,22 @@ describe.each(["rsa", "ed25519"])("An ARC seal with a key of kind %s", (kind) =>
     }),
   )
 
+  it.effect("is not verified in a chain of more than 30 fields, which would cost too many queries", () =>
+    Effect.gen(function* () {
+      const once = Buffer.from(yield* seal(raw(results + body), settings))
+      for (const [fields, isVerified] of [
+        [30, true],
+        [31, false],
+      ] as const) {
+        const message = Buffer.concat([Buffer.from("ARC-Other: x\r\n".repeat(fields - 3)), once])
+        const { header } = yield* Effect.promise(() =>
+          judge(message, { ...arrival, mailFrom: "", host: "next.example" }, resolver),
+        )
+        expect([fields, /\barc=pass/.test(header ?? "")]).toEqual([fields, isVerified])
+      }
+    }),
+  )
+
   it.effect("does not trust a sender's claim that earlier seals are valid", () =>
     Effect.gen(function* () {
       const once = yield* seal(raw(results + body), settings)
@@ -65,11 +81,14 @@ describe.each(["rsa", "ed25519"])("An ARC seal with a key of kind %s", (kind) =>
     }),
   )
 
-  it.effect("is not added to mail without results, or with results of another server", () =>
+  it.effect("is not added to mail without results, with results of another server, or if sealing fails", () =>
     Effect.gen(function* () {
-      for (const text of [body, results.replace("mail.example", "other.example") + body]) {
+      const inBody = body.replace("hello", `x\r\n${results}`)
+      for (const text of [body, inBody, results.replace("mail.example", "other.example") + body]) {
         expect(Buffer.from(yield* seal(raw(text), settings)).toString()).toBe(text)
       }
+      const useless = { ...settings, key: Redacted.make("no key") }
+      expect(Buffer.from(yield* seal(raw(results + body), useless)).toString()).toBe(results + body)
     }),
   )
 })

@@ -17,7 +17,7 @@ const shown = (mail: ReturnType<typeof parse>) => ({
   attachments: mail.attachments.map(({ filename, content_type }) => ({ filename, content_type })),
 })
 
-const judged = (raw: Buffer, options: { readonly ip?: string; readonly sender?: string } = {}) =>
+const judged = (raw: Buffer, options: { readonly ip?: string; readonly sender?: string } = {}, lookup = dns) =>
   judge(
     raw,
     {
@@ -26,7 +26,7 @@ const judged = (raw: Buffer, options: { readonly ip?: string; readonly sender?: 
       mailFrom: options.sender === undefined || options.sender === "" ? "" : `b@${options.sender}`,
       host: "mail.localhost",
     },
-    dns,
+    lookup,
   )
 
 describe("A verified message", () => {
@@ -72,5 +72,27 @@ describe("A verified message", () => {
         expect((await judged(Buffer.from(apply(signed.toString("latin1")), "latin1"))).origin.verdict).toBe("verified")
       }
     }
+  })
+})
+
+describe("The DKIM result of several signatures", () => {
+  const message = Buffer.from("From: a@bank.example\r\nSubject: hello\r\n\r\nbody\r\n")
+  const signature = async (domain: string, of = message) => {
+    const whole = await sign(of, { domain, fields: "From:Subject", canonicalization: "relaxed/relaxed" })
+    return whole.subarray(0, whole.length - of.length)
+  }
+
+  it("is pass, or else a temporary error, or else that of the first one", async () => {
+    const mute = (name: string, type: string) =>
+      name === "s._domainkey.evil.co.uk"
+        ? Promise.reject(Object.assign(new Error("ETIMEOUT"), { code: "ETIMEOUT" }))
+        : dns(name, type)
+    const changed = await signature("bank.example", Buffer.from(message.toString().replace("body", "other")))
+    const [valid, unread] = [await signature("bank.example"), await signature("evil.co.uk")]
+    const result = async (...signatures: ReadonlyArray<Buffer>) =>
+      (await judged(Buffer.concat([...signatures, message]), {}, mute)).origin.dkim
+    expect(await result(changed)).toBe("fail")
+    expect(await result(changed, unread)).toBe("temperror")
+    expect(await result(changed, unread, valid)).toBe("pass")
   })
 })

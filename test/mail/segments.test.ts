@@ -206,6 +206,27 @@ layer(actors(), { timeout: "60 seconds" })("A Mailbox of several segments", (it)
     }),
   )
 
+  it.effect("builds the other segments if one fails, and tries that one later", () =>
+    Effect.gen(function* () {
+      const sql = yield* Writes
+      const { id } = yield* makeIdentity(yield* makeOrg, newHandle("tony"))
+      yield* letters(
+        id,
+        Array.from({ length: 512 }, () => "common"),
+      )
+      yield* sql`insert into search_due (identity_id, segment, due_at) values (${id}, 2, now() + interval '1 hour')`
+      yield* sql`alter table search_segment add constraint fails check (segment <> 0) not valid`
+      yield* Effect.ensuring(SegmentBuilder.run, Effect.orDie(sql`alter table search_segment drop constraint fails`))
+      const due = sql`
+        select segment, due_at between now() + interval '9 minutes' and now() + interval '11 minutes' as postponed
+        from search_due where identity_id = ${id} order by segment`
+      expect(yield* due).toEqual([
+        { segment: 0, postponed: true },
+        { segment: 2, postponed: false },
+      ])
+    }),
+  )
+
   it.effect("excludes rendered drafts, whatever has segments", () =>
     Effect.gen(function* () {
       const sql = yield* Writes

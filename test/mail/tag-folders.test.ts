@@ -32,13 +32,23 @@ const tags = (from: number, count: number) => Array.from({ length: count }, (_, 
 layer(actors(), { timeout: "60 seconds" })("Tag folders", (it) => {
   it.effect("hold a message under each of its tags, once", () =>
     Effect.gen(function* () {
-      const { receive, file, folders } = yield* makeMailbox("ada")
+      const { id, receive, file, folders } = yield* makeMailbox("ada")
       yield* receive("a", "b")
       yield* receive("b")
       yield* receive()
       expect(yield* file).toEqual({ left: false })
       yield* receive("b", "a")
+      const modseq = rows<{ box: string; last: string }>(
+        (sql) => sql`
+          select b.modseq as box, (select max(p.modseq) from placed p where p.identity_id = ${id}) as last
+          from mailbox b where b.identity_id = ${id}`,
+      )
+      const [before] = yield* modseq
       expect(yield* file).toEqual({ left: false })
+      // Mail programs fetch only what has a higher number than they know.
+      const [after] = yield* modseq
+      expect(Number(after!.box)).toBeGreaterThan(Number(before!.box))
+      expect(after!.last).toBe(after!.box)
       expect(yield* file).toEqual({ left: false })
       expect(yield* folders).toEqual([
         { name: "Tags/a", uids: [1, 2], uid_next: 3 },

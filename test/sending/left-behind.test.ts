@@ -118,6 +118,12 @@ layer(sharedServices, { timeout: "60 seconds" })("outgoing mail of a crashed pro
       yield* queue.giveBack(held!, later, "No relay is configured.")
       yield* release
       expect(yield* row).toEqual([{ due: at, held: null }])
+      // The restore of a backup postpones mail for longer, and only an operator releases it.
+      const restored = { due: new Date(at.getTime() + 86_400_000), held: "restored" }
+      yield* sql`update outbox set next_attempt_at = ${restored.due}, held = ${restored.held} where id = ${outbox}`
+      yield* release
+      expect(yield* row).toEqual([restored])
+      yield* sql`update outbox set next_attempt_at = ${at}, held = null where id = ${outbox}`
 
       const { leased } = yield* lease(at)
       expect(leased.map(({ id }) => id)).toContain(outbox)

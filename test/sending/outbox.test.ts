@@ -1,8 +1,9 @@
 /** The outbox: accepted messages are sent, retried by schedule and reported, each once. */
-import { makeUuidV7 } from "@svc/domain/Ids"
+import { fromPublic, makeUuidV7 } from "@svc/domain/Ids"
 import { ask } from "@svc/cluster/actor/Ask"
 import { Drafts } from "@svc/cluster/mail/sending/Drafts"
 import { releaseHeldMail } from "@svc/cluster/mail/sending/outbox/OutboxQueue"
+import { outboundOf } from "@svc/cluster/mail/sending/SendingQueries"
 import { Reads } from "@svc/cluster/store/Database"
 import { Timing } from "@svc/cluster/Timing"
 import { expect, layer } from "@effect/vitest"
@@ -315,7 +316,7 @@ layer(actors({ transport: nowhere }))("the outbox without a transport", (it) => 
   it.effect("delivers mail to our own domain and keeps other mail queued with a reason", () =>
     Effect.gen(function* () {
       const ada = yield* correspondent("adahome", ["grace@mail.localhost", "who@away.example"])
-      yield* ada.send({ to: ["grace@mail.localhost", "who@away.example"], text: "Hello." })
+      const { id } = yield* ada.send({ to: ["grace@mail.localhost", "who@away.example"], text: "Hello." })
       yield* waitUntil(
         ada.rows,
         (rows) => rows.some(({ held }) => held !== null) && rows.some(({ next }) => next === null),
@@ -329,6 +330,10 @@ layer(actors({ transport: nowhere }))("the outbox without a transport", (it) => 
       expect((yield* ada.rows).map(({ held, attempts }) => [held, attempts])).toEqual([
         ["No relay is configured.", 0],
         [null, 1],
+      ])
+      expect((yield* outboundOf(yield* Reads, ada.id, fromPublic("msg_", id)!))!.delivery).toMatchObject([
+        { address: "grace@mail.localhost", reason: null },
+        { address: "who@away.example", reason: "No relay is configured." },
       ])
       // A process with a transport leases the message when it starts.
       yield* Layer.build(releaseHeldMail).pipe(Effect.provide(recordingTransport().layer), Effect.scoped)

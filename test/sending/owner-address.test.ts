@@ -44,6 +44,9 @@ layer(actors({ transport: recordingTransport() }))("sending", (it) => {
         ].toSorted(),
       )
       expect(entries.find(({ address }) => address === own)).toEqual(yield* settings.recipient(ada.id, own))
+      // The Identity is newer than the verified address.
+      yield* sql`update org set email_verified_at = now() - interval '1 year' where id = ${ada.org_id}`
+      expect((yield* settings.recipient(ada.id, own))!.created_at.getTime()).toBeGreaterThan(Date.now() - 3_600_000)
       expect(JSON.stringify(entries.find(({ address }) => address === own))).toContain("5.1.1")
     }),
   )

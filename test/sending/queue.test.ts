@@ -178,3 +178,26 @@ describe("The outbox of an Identity", () => {
     }),
   )
 })
+
+describe("The sending gate of an Identity", () => {
+  it.effect("exists until the last activation of its actor ends", () =>
+    Effect.gen(function* () {
+      const { of } = yield* SendingGate
+      const opened = Effect.fnUntraced(function* () {
+        const scope = yield* Scope.make()
+        const { permit } = yield* Scope.provide(of("one"), scope)
+        return { permit, close: Scope.close(scope, Exit.void) }
+      })
+      const [first, second] = [yield* opened(), yield* opened()]
+      yield* first.close
+      // A stop must still find the attempts of the second activation.
+      const third = yield* opened()
+      expect(third.permit).toBe(second.permit)
+      yield* second.close
+      yield* third.close
+      const fourth = yield* opened()
+      expect(fourth.permit).not.toBe(third.permit)
+      yield* fourth.close
+    }).pipe(Effect.provide(SendingGate.layer), Effect.provide(Layer.mock(Writes, {}))),
+  )
+})
