@@ -21,6 +21,7 @@ layer(screening(true, ["list.example"]))("An unknown client", (it) => {
       expect(yield* seen("2001:db8::1")).toBe(true)
       yield* TestClock.adjust("1 second")
       expect(yield* seen("2001:db8::2")).toBe(false)
+      expect(yield* isTooNew("2001:db8::2", "A@Example.org", "ADA@mail.localhost")).toBe(false)
       expect(yield* seen("2001:db8::2", "grace@mail.localhost")).toBe(true)
       expect(yield* seen("2001:db8:0:1::2")).toBe(true)
       expect(yield* isListed("203.0.113.1")).toBe(false)

@@ -20,6 +20,8 @@ import { TestClock } from "effect/testing"
 const identity = { id: "0199c0de-0000-7000-8000-000000000001", orgId: "org", handle: "ada", dataKey: {} as never }
 const away = new SqlError.SqlError({ reason: new SqlError.ConnectionError({ cause: new Error("away") }) })
 
+const unusedWrites = Layer.succeed(Writes, (() => Effect.die("not used")) as never)
+
 /** Returns the queue, a store and a transport that respond as the test says, and the calls that they received. */
 const makeQueue = Effect.gen(function* () {
   const asked = {
@@ -68,7 +70,7 @@ const makeQueue = Effect.gen(function* () {
       announce: () => {},
       changed: (_: string, change: unknown) => void asked.shown.push(change),
     } as never),
-    Layer.succeed(Writes, (() => Effect.die("not used")) as never),
+    unusedWrites,
   )
   const scope = yield* Scope.make()
   const queue = yield* source
@@ -198,6 +200,6 @@ describe("The sending gate of an Identity", () => {
       const fourth = yield* opened()
       expect(fourth.permit).not.toBe(third.permit)
       yield* fourth.close
-    }).pipe(Effect.provide(SendingGate.layer), Effect.provide(Layer.mock(Writes, {}))),
+    }).pipe(Effect.provide(SendingGate.layer), Effect.provide(unusedWrites)),
   )
 })
