@@ -4,7 +4,7 @@ import { afterEach, describe, expect, it, vi } from "vitest"
 import { browserAt, drawn, leaveAll, source } from "./Modules.ts"
 
 const { Filter } = await source("ui/Filter.tsx")
-const { Filters } = await source("mail/Filters.tsx")
+const { Filters, narrowed } = await source("mail/Filters.tsx")
 const { go, place } = await source("router/Router.ts")
 
 afterEach(async () => {
@@ -83,5 +83,21 @@ describe("The filters of messages", () => {
     expect(search()).toBe("?tag=shop")
     await press("Remove filter shop")
     expect([search(), button("Remove filter shop")]).toEqual(["", undefined])
+  })
+
+  it.each([
+    ["?q=plans", { query: "plans" }],
+    ["?direction=inbound", { direction: "inbound" }],
+    ["?direction=outbound", { direction: "outbound" }],
+    ["?direction=sideways", undefined],
+    ["?unread=1", { seen: false }],
+    ["?flagged=1", { flagged: true }],
+    ["?tag=shop", { tag: "shop" }],
+    ["?label=done", { label: "done" }],
+    ["?q=&label=&folder=x", undefined],
+    ["?unread=1&label=done&tag=shop", { seen: false, label: "done", tag: "shop" }],
+  ])("are read from the address (%s)", async (address, asked) => {
+    await browserAt(`/identities/ada/mail${address}`)
+    expect(narrowed()).toEqual(asked)
   })
 })

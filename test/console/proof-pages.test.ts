@@ -4,6 +4,7 @@ import { afterEach, beforeEach, describe, expect, it, vi } from "vitest"
 import { browserAt, drawn, Entries, eventually, heldCalls, leavePage, problem, source } from "./Modules.ts"
 
 const { SignIns } = await source("proof/SignIns.tsx")
+const { Clouds } = await source("proof/Clouds.tsx")
 const { Keys } = await source("proof/Keys.tsx")
 const { Permissions } = await source("proof/Permissions.tsx")
 const { Tokens } = await source("proof/Tokens.tsx")
@@ -290,3 +291,49 @@ it("The page of proofs appears as a whole, also if a part failed, and names wher
   ])
   expect(Object.values(facts())[0]).toBe("did:web:ada")
 })
+
+it.each([
+  [
+    "AWS",
+    "sts.amazonaws.com",
+    "aws --role-arn",
+    [
+      "oidc-provider/id.example",
+      '"id.example:aud": "sts.amazonaws.com"',
+      '"id.example:sub": "agent:idn_1"',
+      "sts:AssumeRoleWithWebIdentity",
+    ],
+  ],
+  [
+    "Google Cloud",
+    "//iam.googleapis.com/projects/NUMBER/locations/global/workloadIdentityPools/POOL/providers/PROVIDER",
+    "gcp --provider projects/",
+    ["--issuer-uri=https://id.example ", "google.subject=assertion.sub", "/POOL/subject/agent:idn_1'"],
+  ],
+  [
+    "Azure",
+    "api://AzureADTokenExchange",
+    "azure --client-id",
+    ['"name": "ada"', '"issuer": "https://id.example"', '"subject": "agent:idn_1"', '"api://AzureADTokenExchange"'],
+  ],
+  [
+    "Kubernetes",
+    "kubernetes",
+    "kubernetes",
+    [
+      "--oidc-issuer-url=https://id.example --oidc-client-id=kubernetes --oidc-username-claim=sub",
+      "clusterrolebinding ada --clusterrole=view --user='https://id.example#agent:idn_1'",
+    ],
+  ],
+])(
+  "The settings for %s trust only the shown Identity and the audience of its token",
+  async (name, audience, tool, trust) => {
+    vi.stubGlobal("location", { ...location, origin: "https://id.example" })
+    const { top, press } = await drawn(Clouds, { identity: { id: "idn_1", handle: "ada" } })
+    await press(name)
+    const text = top.textContent
+    for (const part of trust) expect(text).toContain(part)
+    expect(text).toContain(`token --audience ${audience} --write svc-token --every 4m`)
+    expect(text).toContain(`svc -- credentials ${tool}`)
+  },
+)
