@@ -307,11 +307,15 @@ it("Drafts are listed with the latest first, and each is discarded by its own bu
   })
   const { top, press } = await drawn(DraftsPage, params)
   const drafts = [draft("older", "2026-11-20T08:00:00Z"), draft("newer", "2026-11-21T08:00:00Z", [{}])]
-  for (let isListed = false; !isListed;) {
-    const { url, answer } = await calls.next()
-    isListed = url.startsWith(`${at}/drafts`)
-    await act(async () => answer(200, isListed ? { drafts, next_cursor: null } : { approvals: [], next_cursor: null }))
+  const listed = async () => {
+    for (let isListed = false; !isListed;) {
+      const { method, url, answer } = await calls.next()
+      isListed = method === "GET" && url.startsWith(`${at}/drafts`)
+      const body = isListed ? { drafts, next_cursor: null } : { approvals: [], next_cursor: null }
+      await act(async () => (method === "GET" ? answer(200, body) : answer(204)))
+    }
   }
+  await listed()
   await eventually(() => expect(top.all({ class: "subject" }).length).toBe(2))
   expect(top.all({ class: "subject" }).map(({ textContent }) => textContent)).toEqual(["newer", "older"])
   // The newer draft has an attachment.
@@ -322,7 +326,7 @@ it("Drafts are listed with the latest first, and each is discarded by its own bu
   await press("Discard")
   await eventually(() => expect(calls.all.at(-1)!.method).toBe("DELETE"))
   expect(calls.all.at(-1)!.url).toBe(`${at}/drafts/older`)
-  await act(async () => calls.all.at(-1)!.answer(204))
+  await listed()
   const toasts = await drawn(Toasts, {})
   await eventually(() => expect(toasts.top.textContent).toContain(say("discarded")))
 })

@@ -26,7 +26,7 @@ describe("Link targets", () => {
     ["<a href=https://a.example>one<a href=https://b.example>two", "one (https://a.example)two (https://b.example)"],
     [
       "<a href=https://a.example>one<area href=https://b.example alt=two>",
-      "one (https://a.example) two (https://b.example)",
+      "one (https://a.example)two (https://b.example)",
     ],
     ["<map><area href=https://a.example alt=north></map>", "north (https://a.example)"],
   ])("%s", (html, text) => {

@@ -32,9 +32,9 @@ const leaf: SchemaIssue.LeafHook = (issue) => {
   }
 }
 
-/** Rewords `Expected a value with a length of at least 1, got ""` without repeating the value. */
+/** Rewords `Expected a value with a length of at least 1` in the words of this API. */
 const reworded = (message: string): string => {
-  const expected = /^Expected (.*?)(?:, got .*)?$/s.exec(message)?.[1]
+  const expected = /^Expected (.*)$/s.exec(message)?.[1]
   if (expected === undefined) return message
   return `expected ${expected
     // Applies to lists and texts; the issue does not say which.
