@@ -115,6 +115,12 @@ it("A rotated key stays valid for a day, or for as long as a person chooses, and
   const first = await answered(422, problem(422))
   expect([first.url, first.body]).toEqual(["/api/keys/key_2/rotate", { overlap_seconds: 86_400 }])
   await eventually(() => expect(top.all({ role: "alert" }).length).toBe(1))
+  const choices = top.all("option").map(({ attributes, textContent }) => [attributes["value"], textContent])
+  expect(choices.slice(1)).toEqual([
+    ["3600", "1 hour"],
+    ["86400", "24 hours"],
+    ["604800", "7 days"],
+  ])
   await enter("Old key expires after", "0")
   await submit()
   expect((await answered(200, { key: "svc_admin_secret" })).body).toEqual({ overlap_seconds: 0 })

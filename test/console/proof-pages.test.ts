@@ -141,6 +141,8 @@ describe("A signing key", () => {
     const rows = top.all("tr").slice(1)
     expect(rows.map((row) => row.all("button").length)).toEqual([0, 1, 1, 1])
     expect(rows[2]!.textContent).toContain("HSM")
+    const until = rows.map((row) => row.all("td")[3]!.all("time")[0]?.attributes["dateTime"])
+    expect(until).toEqual([undefined, retired.published_until, undefined, undefined])
     expect(rows.map((row) => row.all("td")[1]!.textContent)).toEqual(["Service", "Service", "Agent", "Agent"])
     expect(rows.map((row) => row.all({ class: "status" })[0]!.textContent)).toEqual([
       "Active",
@@ -193,6 +195,7 @@ describe("The permissions of an Identity", () => {
     const [site, audience] = top.all({ type: "checkbox" })
     await fire(site, "change", { currentTarget: { checked: true } })
     await fire(audience, "change", { currentTarget: { checked: false } })
+    expect(lists()).toEqual([""])
     await fire(top.all("textarea")[0], "input", { currentTarget: { value: " one\n two " } })
     await eventually(() => expect(top.all({ "aria-busy": "true" })).toEqual([]))
     await submit()
@@ -262,7 +265,7 @@ it("The page of proofs appears as a whole, also if a part failed, and names wher
     tunnel: { url: "https://ada.tunnel.example" },
   }
   client.setQueryData(["GET /api/identities/:handle", { params: { handle: "ada" } }], identity)
-  const { top, facts } = await drawn(ProofPage, { handle: "ada" })
+  const { top, facts, fire } = await drawn(ProofPage, { handle: "ada" })
   const did = { did: "did:web:ada", did_url: "https://ada.example/did.json", jwks_url: "https://ada.example/jwks.json" }
   const bodies: Readonly<Record<string, object>> = {
     "sign-ins": { sign_ins: [], next_cursor: null },
@@ -290,6 +293,10 @@ it("The page of proofs appears as a whole, also if a part failed, and names wher
     "http://localhost/.well-known/openid-configuration",
   ])
   expect(Object.values(facts())[0]).toBe("did:web:ada")
+  const writeText = vi.fn(async () => undefined)
+  vi.stubGlobal("navigator", { clipboard: { writeText } })
+  for (const one of top.all({ class: "address" })) await fire(one.all("button")[0], "click")
+  expect(writeText.mock.calls.flat()).toEqual([did.did, ...links])
 })
 
 it.each([

@@ -212,6 +212,8 @@ it("A message in the list of approvals shows all its recipients, also hidden one
   const [first, second] = top.all("article")
   expect(first!.all("dd")[0]!.textContent).toBe("to@example.org, second@example.org, cc@example.org, bcc@example.org")
   expect(first!.textContent).toContain("2 attachments: a.pdf, Unnamed file")
+  const times = first!.all("time").map(({ attributes }) => attributes["dateTime"])
+  expect(times).toEqual([pending.requested_at, pending.expires_at])
   expect(second!.all("h2")[0]!.textContent).toBe("(no subject)")
   const links = [first, second].map((article) => article!.all("a").map(({ attributes }) => attributes["href"]))
   const review = (id: string) => `/console/identities/ada/mail/approvals/${id}`
