@@ -82,8 +82,14 @@ layer(scriptedActors)("a check of a profile", (it) => {
         const wait = yield* nextCheck(id)
         expect([what, Math.round(wait! / hour)]).toEqual([what, 1])
       }
+      const connected = yield* rowOf(id)
+      script()
+      yield* nextCheck(id)
+      // The version of the Connector only changes with its account.
+      expect((yield* rowOf(id))!.updated_at).toEqual(connected!.updated_at)
       script({ inspect: () => Effect.succeed({ ...status, capabilities: ["post", "dm"] }) })
       expect(Math.round((yield* nextCheck(id))! / hour)).toBe(24)
+      expect((yield* rowOf(id))!.updated_at).not.toEqual(connected!.updated_at)
       // The account was never marked as automated, so it need not be.
       expect(yield* rowOf(id)).toMatchObject({ status: "connected", capabilities: ["post", "dm"] })
       script({ inspect: () => refused })
@@ -193,7 +199,7 @@ layer(scriptedActors)("a refresh of a credential", (it) => {
   it.effect("may be repeated at once if no token was spent, and after 30 seconds otherwise", () =>
     Effect.gen(function* () {
       script()
-      const { id, org_id, actor } = yield* scriptedIdentity("refresh")
+      const { id, org_id, handle, actor } = yield* scriptedIdentity("refresh")
       yield* marked(id)
       /** Runs a refresh; returns its outcome, and whether it ran. */
       const refresh = Effect.fnUntraced(function* (run: Effect.Effect<unknown, Failure.PlatformFailure>) {
@@ -232,6 +238,11 @@ layer(scriptedActors)("a refresh of a credential", (it) => {
       yield* TestClock.adjust(1)
       expect(yield* refresh(Effect.void)).toEqual([true, "done"])
       expect(yield* began(id)).toBe(null)
+      // No refresh has spent the token of a new connection.
+      expect(yield* refresh(outage!)).toEqual([true, "PlatformUnreachable"])
+      script()
+      yield* login(handle, org_id)
+      expect(yield* refresh(Effect.void)).toEqual([true, "done"])
     }),
   )
 
@@ -296,6 +307,31 @@ layer(scriptedActors)("a platform that does not respond", (it) => {
         const ended = yield* awaitFiber(yield* Effect.forkChild(Effect.flip(command)), "1 second")
         const problem = { code: "connector_platform_error", detail: `Mastodon: ${noResponse}` }
         expect([name, ended]).toMatchObject([name, { _tag: "Success", value: problem }])
+      }
+    }),
+  )
+})
+
+layer(scriptedActors)("a call that the credential does not allow", (it) => {
+  it.effect("is refused before it reaches the platform", () =>
+    Effect.gen(function* () {
+      script()
+      const { org_id, actor } = yield* scriptedIdentity("narrow")
+      const page = { org_id, limit: 1, cursor: null }
+      const publish = (target: { readonly to: string } | { readonly reply_to: string }) =>
+        Effect.flatMap(newPost({ text: "hello", ...target }), (post) => actor.Publish({ org_id, ...post }))
+      const cases: ReadonlyArray<readonly [capability: string, Effect.Effect<unknown, object>]> = [
+        ["thread", through(actor.ReadThread({ org_id, uri: "https://platform.example/1" }))],
+        ["notifications", through(actor.ReadNotifications(page))],
+        ["dm", through(actor.ReadPosts({ ...page, of: "dms" }))],
+        ["dm", through(publish({ to: "grace" }))],
+        ["reply", through(publish({ reply_to: "https://platform.example/1" }))],
+      ]
+      for (const [capability, command] of cases) {
+        expect(yield* Effect.flip(command)).toMatchObject({
+          code: "connector_capability_unsupported",
+          detail: expect.stringContaining(`the capability ${capability}: Mastodon`),
+        })
       }
     }),
   )
