@@ -1,6 +1,7 @@
 /** The rows that Connectors keep beside their credential: registrations at servers, notes of a platform, and pending authorizations. */
 import { expect, layer } from "@effect/vitest"
 import { ask } from "@svc/cluster/actor/Ask"
+import { ConnectorQueries } from "@svc/cluster/connectors/ConnectorQueries"
 import * as Registrations from "@svc/cluster/connectors/credentials/Registrations"
 import { Platforms } from "@svc/cluster/connectors/platforms/Platforms"
 import type { Session } from "@svc/cluster/connectors/platforms/Platform"
@@ -124,6 +125,15 @@ layer(actors({ platforms: using }), { timeout: "60 seconds" })("A connection", (
       expect(yield* Effect.flip(finish(started[0]!))).toMatchObject({ code: "connector_state_invalid" })
       yield* finish(started[1]!)
       expect(yield* rowOf(id)).toMatchObject({ status: "connected" })
+      // An authorization that has expired is neither found nor finished.
+      const found = Effect.flatMap(ConnectorQueries, ({ authorization }) =>
+        authorization(org_id, null, started[10]!.state),
+      ).pipe(Effect.provide(ConnectorQueries.layer))
+      yield* TestClock.adjust(Timing.authorizationMillis - 1)
+      expect(yield* found).toMatchObject({ id })
+      yield* TestClock.adjust(1)
+      expect(yield* Effect.flip(found)).toMatchObject({ code: "connector_state_invalid" })
+      expect(yield* Effect.flip(finish(started[10]!))).toMatchObject({ code: "connector_state_invalid" })
     }),
   )
 })

@@ -5,6 +5,7 @@ import { system } from "@svc/domain/account/Initiator"
 import { webhooksAtMost } from "@svc/domain/webhooks/Webhook"
 import { ask, onBehalfOf } from "@svc/cluster/actor/Ask"
 import { Identities } from "@svc/cluster/actor/Identities"
+import { IdentityQueries } from "@svc/cluster/identity/IdentityQueries"
 import * as AuditWrite from "@svc/cluster/audit/AuditWrite"
 import { storeAhead } from "@svc/cluster/mail/MessageContent"
 import { Reads, Writes } from "@svc/cluster/store/Database"
@@ -135,7 +136,7 @@ layer(actors(), { timeout: "60 seconds" })("a repeated message", (it) => {
 
   it.effect("leaves one active Identity Key after a rotation, and no secret after an acknowledgement", () =>
     Effect.gen(function* () {
-      const { id, org_id, actor } = yield* ready
+      const { id, org_id, handle, actor } = yield* ready
       const sql = yield* Reads
       const live = sql<{ id: string }>`select id from api_key where identity_id = ${id} and revoked_at is null`
       const shown = sql<{ key_id: string }>`select key_id from show_once where identity_id = ${id}`
@@ -147,6 +148,12 @@ layer(actors(), { timeout: "60 seconds" })("a repeated message", (it) => {
       expect(keys[0]!.id).not.toBe(first!.id)
       // The API returns the secret that works.
       expect(yield* shown).toEqual([{ key_id: keys[0]!.id }])
+      // Expired secrets are not shown, although housekeeping has not removed them yet.
+      const secrets = Effect.flatMap(IdentityQueries, (queries) => queries.secrets(org_id, handle))
+      expect(yield* secrets).toHaveProperty("identity_key")
+      const now = new Date(yield* Clock.currentTimeMillis)
+      yield* (yield* Writes)`update show_once set expires_at = ${now} where identity_id = ${id}`
+      expect(yield* secrets).toEqual({})
       yield* ask(actor.Acknowledge({ org_id }))
       yield* ask(actor.Acknowledge({ org_id }))
       expect(yield* shown).toEqual([])
