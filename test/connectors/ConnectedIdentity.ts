@@ -66,6 +66,7 @@ export interface ConnectorRow {
   readonly poll_wait_millis: number
   readonly check_due_at: Date | null
   readonly mark: string | null
+  readonly updated_at: Date
 }
 
 export const rowOf = (identity: string) =>
