@@ -251,6 +251,7 @@ it("Tokens of the Identity are listed with who got them, or why nobody did", asy
   ])
   const tones = top.all({ class: "status" }).map(({ attributes }) => attributes["data-tone"])
   expect(tones).toEqual(["ok", "warn", "warn"])
+  expect(top.all("a")[0]!.attributes["href"]).toBe("/console/activity/audit?identity=ada")
   await press("Show more")
   expect((await calls.next()).url).toContain("cursor=c")
 })
