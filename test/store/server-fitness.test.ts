@@ -210,10 +210,17 @@ describe.skipIf(!has("pgbouncer"))("PgBouncer", () => {
           ),
           Effect.flatMap(Database.Writes, (sql) => sql`select current_setting('plan_cache_mode') as plans`),
           Effect.flatMap(Database.Reads, (sql) => Effect.flip(sql`create table written (id int)`)),
+          // Migrations and exports may run for minutes.
+          Effect.flatMap(Database.Unhurried, (sql) => sql`select current_setting('statement_timeout') as timeout`),
         ]),
       )
       expect(shown).toMatchObject({
-        value: [[{ timeout: "5s", readOnly: "on" }], [{ plans: "force_generic_plan" }], expect.anything()],
+        value: [
+          [{ timeout: "5s", readOnly: "on" }],
+          [{ plans: "force_generic_plan" }],
+          expect.anything(),
+          [{ timeout: "0" }],
+        ],
       })
     } finally {
       await drop()
