@@ -2,7 +2,7 @@
 import { writeFileSync } from "node:fs"
 import * as path from "node:path"
 import { describe, expect, it } from "vitest"
-import { asAdmin, commands, problem, type Responses } from "../harness/Commands.ts"
+import { asAdmin, commands, foreign, problem, type Responses } from "../harness/Commands.ts"
 
 const { home, run } = commands()
 
@@ -227,6 +227,16 @@ const cases: ReadonlyArray<Case> = [
     { code: 1, out: "Not verified (expired): It ended.\n" },
   ],
   ["verify card.json", { "POST /": verified }, { requests: ['POST /api/verify {"card":{"name":"Ada"}}'] }],
+  [
+    `verify ${foreign}/@Ada/Card`,
+    { "GET /@Ada/Card": { name: "Ada" }, "POST /": verified },
+    {
+      requests: [
+        "GET /@Ada/Card without key",
+        `POST /api/verify {"card":{"name":"Ada"},"card_url":"${foreign}/@Ada/Card"}`,
+      ],
+    },
+  ],
   [
     "verify request.json",
     { "POST /": verified },

@@ -22,6 +22,8 @@ export type Json = any
 export type Responses = Readonly<Record<string, Json>>
 
 export const api = "http://api.test"
+/** A site that is not the service. */
+export const foreign = "http://foreign.test"
 export const problem = (status: number, code: string, more: object = {}) => ({
   status,
   body: { title: "No", detail: "Because", code, agent_hint: "fix_call", ...more },
@@ -113,8 +115,9 @@ const runIn = async (
   let now = 0
   const answer = async (given: Request | URL | string, init?: RequestInit) => {
     const request = new Request(given, init)
-    expect(request.redirect).toBe("manual")
-    expect(request.headers.get("svc-version")).toBe(newestVersion)
+    const isForeign = request.url.startsWith(`${foreign}/`)
+    expect(request.redirect).toBe(isForeign ? "follow" : "manual")
+    expect(request.headers.get("svc-version")).toBe(isForeign ? null : newestVersion)
     const text = await request.text()
     expect(request.headers.get("content-type")).toBe(text === "" ? null : "application/json")
     const route = `${request.method} ${request.url.replace(/^http:\/\/[^/]+/, "")}`
