@@ -318,6 +318,15 @@ describe("A look-up for a message in a verdict worker", () => {
     }).pipe(Effect.scoped, Effect.provide(Logger.layer([]))),
   )
 
+  it.effect("is answered however long the worker of its message took to start", () =>
+    Effect.gen(function* () {
+      const { give } = yield* made({ workers: 1 })
+      const waiting = yield* give("ask 1")
+      yield* TestClock.adjust(Timing.verdictMillis)
+      expect((yield* Fiber.join(waiting)).replies).toEqual([["0.example.org"]])
+    }).pipe(Effect.scoped, withDns),
+  )
+
   it.effect("times out when the time of its message is over", () =>
     Effect.gen(function* () {
       const [first, second] = [yield* Deferred.make<void>(), yield* Deferred.make<void>()]

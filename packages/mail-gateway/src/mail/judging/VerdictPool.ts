@@ -127,6 +127,7 @@ export const make = Effect.fnUntraced(function* (options: Partial<JudgingSetting
     thread === alone ? giveUp(job, reason) : judgeInProcess(job)
 
   const owner: Owner = {
+    now,
     lookup,
     judged: finish,
     threw: giveUp,
@@ -154,7 +155,7 @@ export const make = Effect.fnUntraced(function* (options: Partial<JudgingSetting
 
   const give = (thread: VerdictWorker, job: Job) => {
     try {
-      thread.give(job, now())
+      thread.give(job)
     } catch (error) {
       thread.forget(job)
       withoutThreads(String(error))

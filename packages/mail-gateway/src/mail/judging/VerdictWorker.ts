@@ -15,7 +15,7 @@ export interface Job {
   lookups: number
   /** The number of look-ups so far. */
   asked: number
-  /** When the message was given to a worker. */
+  /** When the message was given to a worker, or when that worker had started. */
   since: number
 }
 
@@ -44,6 +44,8 @@ export type FromThread =
 export type Records = Array<string> | Array<Array<string>>
 
 export interface Owner {
+  /** The time in milliseconds. */
+  readonly now: () => number
   readonly lookup: (job: Job, name: string, type: string) => Promise<Records>
   readonly judged: (job: Job, judgement: Judgement) => void
   readonly threw: (job: Job, message: string) => void
@@ -98,9 +100,9 @@ export class VerdictWorker {
   }
 
   /** Throws if no worker can be started. */
-  give(job: Job, now: number): void {
+  give(job: Job): void {
     const worker = this.worker ?? this.start()
-    job.since = now
+    job.since = this.owner.now()
     job.lookups = 0
     this.jobs.set(job.id, job)
     // Transfers a copy; the original is kept to be stored.
@@ -171,7 +173,11 @@ export class VerdictWorker {
   }
 
   private onMessage(worker: Worker, message: FromThread): void {
-    this.fresh = false
+    if (this.fresh) {
+      this.fresh = false
+      // Its messages have their whole time, however long the start took.
+      for (const job of this.jobs.values()) job.since = this.owner.now()
+    }
     this.unanswered = 0
     switch (message._tag) {
       case "Pong":
