@@ -62,6 +62,9 @@ describe("svc login", () => {
     expect(own.requests).toEqual(["GET /api/auth/whoami Bearer stored"])
     const other = await run(["whoami", "--api", "http://other.test"], { "GET /": who }, {})
     expect([other.code, other.requests]).toEqual([2, []])
+    // The environment names another service.
+    const named = await run(["whoami"], { "GET /": who }, { SVC_API_URL: "http://other.test" })
+    expect([named.code, named.requests]).toEqual([2, []])
     const failed = await run(["logout"], { "GET /": problem(503, "unavailable") }, {})
     expect([failed.code, statSync(loginFile).isFile()]).toEqual([1, true])
     expect(failed.out).toBe("The key stays stored: `svc logout --local` deletes it without revoking it.\n")

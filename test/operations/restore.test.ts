@@ -19,6 +19,7 @@ import { PgClient } from "@effect/sql-pg"
 import { clients } from "@svc/cli/backup/BackupLocation"
 import * as Restore from "@svc/cli/backup/Restore"
 import * as TakeBackup from "@svc/cli/backup/TakeBackup"
+import * as UpgradeStore from "@svc/cli/backup/UpgradeStore"
 import * as Verify from "@svc/cluster/audit/Verify"
 import { inspect } from "@svc/cluster/backup/Manifest"
 import * as Tables from "@svc/cluster/backup/Tables"
@@ -297,11 +298,22 @@ describe("a restore", () => {
     expect(await refusal(directory, path.join(root, "nowhere"))).toMatch(/cannot be read: ENOENT/)
   })
 
-  it("is refused for a database other than the embedded one", async () => {
-    const failure = await withSettings(place("foreign"), Effect.flip(TakeBackup.run("-", Option.none())), {
-      DATABASE_URL: "postgres://svc@db/svc",
-    })
-    expect(failure).toMatchObject({ message: expect.stringContaining("pg_dump -Fc") })
+  it("is refused for a database other than the embedded one, like the other commands for that", async () => {
+    const directory = place("foreign")
+    const verify = { verify: true, keepSessions: false }
+    for (const command of [
+      TakeBackup.run("-", Option.none()),
+      Restore.run(kept, verify),
+      Restore.release(),
+      UpgradeStore.run(Option.none()),
+      UpgradeStore.discard(),
+    ]) {
+      const failure = await withSettings(directory, Effect.flip(command as Effect.Effect<void, unknown>), {
+        DATABASE_URL: "postgres://svc@db/svc",
+      })
+      expect(failure).toMatchObject({ message: expect.stringContaining("pg_dump -Fc") })
+    }
+    expect(readdirSync(directory)).toEqual([])
   })
 })
 
