@@ -91,6 +91,7 @@ describe("The mail settings", () => {
     await eventually(() => expect(button("Save")!.attributes["disabled"]).toBe("true"))
     const reset = top.all("form").at(-1)!.all("button").at(-1)!.textContent
     await enter(label, "Half a sen")
+    expect(top.all("textarea")[0]!.attributes["value"]).toBe("Half a sen")
     await press(reset)
     await answered(409, problem(409, { detail: "not now" }))
     await eventually(() => expect(top.textContent).toContain("not now"))

@@ -124,9 +124,11 @@ export const useForm = <V extends object>(
   useEffect(() => {
     if (given === undefined || given === known.current) return
     if (isBusy.current || !isSame(latest.current, saved.current)) return
+    const former = saved.current
     known.current = given
     saved.current = JSON.parse(given) as V
-    setValues(saved.current)
+    // Input that arrived between rendering and this effect is not replaced.
+    setValues((shown) => (isSame(shown, former) ? saved.current : shown))
   }, [given, values])
   const set = (change: Partial<V>) => setValues((before) => ({ ...before, ...change }))
   const enter = (change: Partial<V>) => {
