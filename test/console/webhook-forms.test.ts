@@ -1,4 +1,5 @@
 /** Webhooks, without a browser: what is requested, which Webhook is changed, and why a delivery failed. */
+import { identityEventTypes } from "@svc/domain/events/Event"
 import { act } from "preact/test-utils"
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest"
 import { browserAt, drawn, Entries, eventually, heldCalls, leavePage, problem, source } from "./Modules.ts"
@@ -42,10 +43,12 @@ describe("A new Webhook", () => {
     expect(entries).toEqual(["replace /identities/ada/webhooks/wh_9"])
   })
 
-  it("gets only chosen Events, at least one", async () => {
-    const { enter, check, submit, button } = await drawn(NewWebhookPage, { handle: "ada" })
+  it("gets only chosen Events of its Identity, at least one", async () => {
+    const { enter, check, submit, button, top } = await drawn(NewWebhookPage, { handle: "ada" })
     await enter("URL", " https://example.org/hook ")
     await check("All Events", false)
+    const offered = top.all("code").map(({ textContent }) => textContent)
+    expect(offered.toSorted()).toEqual(identityEventTypes.toSorted())
     expect(button("Create Webhook")!.attributes["disabled"]).toBe("true")
     await check("email.received", true)
     await check("email.sent", true)
@@ -109,10 +112,17 @@ describe("A Webhook", () => {
     ["stopped", "Resume", "active", "true"],
   ])("that is %s can be changed by %s, and tested only while it is active", async (status, name, next, disabled) => {
     const reason = status === "stopped" ? "creator_revoked" : null
-    const { press, button } = await opened({ status, stopped_reason: reason })
+    const { press, button, top } = await opened({ status, stopped_reason: reason })
+    expect(top.textContent.includes("created this Webhook was revoked")).toBe(reason !== null)
     expect(button("Send test")!.attributes["disabled"]).toBe(disabled)
     await press(name)
     expect((await calls.next()).body).toEqual({ status: next })
+  })
+
+  it("that does not exist says so", async () => {
+    const { top } = await drawn(WebhookPage, { handle: "ada", id: "wh_1" })
+    await answered(404, problem(404))
+    await eventually(() => expect(top.textContent).toContain("Webhook not found"))
   })
 
   it("is deleted after a confirmation, and shows why it could not be tested and paused", async () => {
@@ -180,6 +190,8 @@ describe("A delivery", () => {
     }
     const { top, fire, press } = await drawn(DeliveryItem, { handle: "ada", id: "wh_1", delivery })
     expect(top.all("ol").length).toBe(0)
+    // The head of a delivery names the outcome of its last attempt.
+    expect(top.textContent).toContain(whyOf(delivery.attempts[1]))
     await fire(top.all("button")[0], "click")
     const attempts = top.all("ol")[0]!.all("li")
     expect(attempts.map(({ attributes }) => attributes["data-tone"])).toEqual(["bad", "bad", "next"])

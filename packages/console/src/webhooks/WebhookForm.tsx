@@ -1,5 +1,5 @@
 /** The URL and the Event types of a Webhook. */
-import type { EventType } from "@svc/domain/events/Event"
+import type { OrgEventType } from "@svc/domain/events/Event"
 import type { Input } from "../client/Client.ts"
 import { useIdentity } from "../frame/IdentityFrame.tsx"
 import { eventTypes, wordsOf } from "../texts/events.ts"
@@ -12,18 +12,24 @@ import "./webhooks.css"
 export type NewWebhook = Input<"POST /api/identities/:handle/webhooks">["body"]
 type Subscription = NewWebhook["event_types"]
 
-/** Event types of the account, which are not sent to Webhooks. */
-const orgTypes: ReadonlySet<EventType> = new Set<EventType>([
-  "identity.deleted",
-  "tunnel.transfer_blocked",
-  "api_key.created",
-  "api_key.revoked",
-  "limit.near",
-  "audit.gap",
-  "audit.head",
-  "account.deletion_started",
-])
-const types = eventTypes.filter((type) => !orgTypes.has(type))
+/** Event types of the account, which are not sent to Webhooks. The compiler checks that every one is listed. */
+const orgTypes: { readonly [T in OrgEventType]: true } = {
+  "identity.deleted": true,
+  "tunnel.transfer_blocked": true,
+  "api_key.created": true,
+  "api_key.revoked": true,
+  "api_key.rotated": true,
+  "api_key.expiring": true,
+  "api_key.expired": true,
+  "grant.created": true,
+  "grant.changed": true,
+  "grant.revoked": true,
+  "limit.near": true,
+  "audit.gap": true,
+  "audit.head": true,
+  "account.deletion_started": true,
+}
+const types = eventTypes.filter((type) => !(type in orgTypes))
 
 interface FormProps {
   readonly handle: string
