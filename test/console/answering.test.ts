@@ -1,5 +1,12 @@
 /** The composer derives replies in the same way as the service. */
-import { answerTo, passingOn, quote, recipientsOf, splitQuote } from "../../packages/console/src/compose/answering.ts"
+import {
+  answerTo,
+  passedOnText,
+  passingOn,
+  quote,
+  recipientsOf,
+  splitQuote,
+} from "../../packages/console/src/compose/answering.ts"
 import { derive } from "@svc/cluster/mail/sending/ReplyHeaders"
 import { describe, expect, it } from "vitest"
 
@@ -84,8 +91,14 @@ describe("Quoted text", () => {
       expect(splitQuote(text)).toEqual({ own: text, quoted: "" })
   })
 
+  it("is complete in a forwarded message, up to 100,000 characters", () => {
+    const original = message({ text: "x".repeat(200_000), text_reply: "x" }) as Parameters<typeof passedOnText>[0]
+    const text = passedOnText(original, { head: "", fields: [] })
+    expect(text.replaceAll(/[^x]/g, "").length).toBe(100_000)
+  })
+
   it("goes with a single-line subject with one prefix", () => {
-    expect(passingOn("Fwd: x")).toBe("Fwd: x")
+    for (const mark of ["Fwd", "FW", "WG", "TR", "I", "RV", "Enc"]) expect(passingOn(`${mark}: x`)).toBe(`${mark}: x`)
     expect(passingOn("a\r\nBcc: b")).toBe("Fwd: a Bcc: b")
     expect(answerTo(`Re: ${"x".repeat(2000)}`).length).toBeLessThanOrEqual(900)
   })

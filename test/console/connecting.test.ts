@@ -152,8 +152,8 @@ describe("The form that connects an account", () => {
     expect(shown()).toEqual([])
     expect(top.all({ type: "text" })[0]!.attributes).toMatchObject({ required: "true", value: " social.example " })
     await submit()
-    await answered(200, start(rules))
-    await eventually(() => expect(shown()).toHaveLength(2))
+    await answered(200, start(rules.slice(1)))
+    await eventually(() => expect(shown()).toHaveLength(1))
     expect(gone).toEqual([])
     await press(top.all({ "data-kind": "primary" })[0]!.textContent)
     expect([gone, begunAs("s2")]).toEqual([
@@ -170,8 +170,15 @@ describe("The form that connects an account", () => {
     expect(begunAs("s2")).toMatchObject({ apply_disclosure: true })
   })
 
+  it("sends no account if none was entered, where the platform asks for it", async () => {
+    const { submit, top } = await opened("bluesky")
+    expect(top.all({ type: "text" })[0]!.attributes["required"]).not.toBe("true")
+    await submit()
+    expect((await answered(200, start([]))).body).toEqual({})
+  })
+
   it("sends an app password only for Bluesky, never stores it, and shows its error at its field", async () => {
-    const { enter, press, submit, top } = await opened("bluesky")
+    const { check, enter, press, submit, top } = await opened("bluesky")
     const labels = () => top.all("label").map(({ textContent }) => textContent)
     const before = labels().length
     await press(top.all({ "aria-pressed": "false" })[0]!.textContent)
@@ -189,5 +196,12 @@ describe("The form that connects an account", () => {
     ])
     await eventually(() => expect(top.all({ class: "wrong" })[0]?.textContent).toBe("wrong one"))
     expect(top.all({ type: "password" })[0]!.attributes["aria-invalid"]).toBe("true")
+    await check(labels().at(-1)!, false)
+    await submit()
+    const list = ["GET /api/identities/:handle/connectors", { params: { handle: "ada" } }]
+    client.setQueryData(list, { paused: false, connectors: [] })
+    expect((await answered(200, {})).body).toMatchObject({ account: "ada.example", apply_disclosure: false })
+    await eventually(() => expect(entries).toEqual(["replace /identities/ada/connectors/bluesky"]))
+    expect(client.getQueryState(list)?.isInvalidated).toBe(true)
   })
 })

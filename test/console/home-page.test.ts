@@ -54,6 +54,12 @@ describe("Home", () => {
     expect(top.textContent).not.toContain("Today")
   })
 
+  it("does not ask for the first Identity while the Identities load", async () => {
+    signOut = await signedIn({ email: "ada@example.org" })
+    const { top } = await drawn(HomePage, {})
+    expect(top.textContent).not.toContain("Name your agent")
+  })
+
   it("says that nothing needs a person", async () => {
     const { top } = await opened()
     expect(top.all("h1")[0]!.textContent).toBe("All agents healthy")

@@ -236,6 +236,8 @@ describe("A connected app", () => {
       ["twotwo.example", "Whole account", "mail:read mail:send192.0.2.0/24"],
     ])
     expect([cells[1]![3], cells[2]![3]]).toEqual(["Never", expect.stringContaining("192.0.2.9")])
+    const times = top.all("tr").map((row) => row.all("time").map(({ attributes }) => attributes["dateTime"]))
+    expect(times.slice(1)).toEqual([["2027-01-01T00:00:00Z"], ["2026-11-20T08:00:00Z", "2027-01-01T00:00:00Z"]])
   })
 
   it("gets exactly the agents, scopes and networks that are chosen", async () => {
@@ -271,6 +273,14 @@ describe("A connected app", () => {
     await enter("Allowed IP addresses", "  ")
     await submit()
     expect((await calls.next()).body).toEqual({ scopes: ["mail:read", "mail:send"], handles: null, networks: null })
+  })
+
+  it("is opened by the link of a problem", async () => {
+    const id = "0190a1b2-0000-7000-8000-000000000001"
+    await browserAt(`/keys/${id}`)
+    const { top } = await drawn(ConnectedApps, {})
+    await answered(200, { grants: [grant("one"), grant(id)], next_cursor: null })
+    await eventually(() => expect(top.all("dialog")[0]?.all("h2")[0]!.textContent).toContain(id))
   })
 
   it("loses its access after a question that names it", async () => {

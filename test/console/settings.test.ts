@@ -11,6 +11,8 @@ vi.unstubAllGlobals()
 const initialLook = look.value
 const { default: SettingsPage } = await source("settings/SettingsPage.tsx")
 const { default: DataPage } = await source("settings/DataPage.tsx")
+const { default: TermsPage } = await source("settings/TermsPage.tsx")
+const { state } = await source("client/Session.ts")
 const { default: LimitsPage } = await source("settings/LimitsPage.tsx")
 const { client } = await source("client/Queries.ts")
 const { identitiesInput } = await source("shell/Identities.ts")
@@ -115,9 +117,38 @@ it("The version of the API is chosen from the versions that the service knows, n
       .all("option")
       .map(({ attributes }) => attributes["value"]),
   ).toEqual(["2026-03-01", "2026-02-01", "2026-01-01"])
+  const texts = field(label)!
+    .all("option")
+    .map(({ textContent }) => textContent)
+  expect(texts.map((text) => text.includes("newest"))).toEqual([true, false, false])
   expect(field(label)!.attributes["value"]).toBe("2026-02-01")
   await enter(label, "2026-03-01")
   expect((await calls.next()).body).toEqual({ api_version: "2026-03-01" })
+})
+
+it("A version of the API that the service no longer lists stays chosen", async () => {
+  client.setQueryData(["GET /api/versions", {}], { newest: "2026-03-01", versions: [{ version: "2026-03-01" }] })
+  const { field } = await opened()
+  const values = field("API version")!
+    .all("option")
+    .map(({ attributes }) => attributes["value"])
+  expect(values).toContain("2026-02-01")
+})
+
+it.each([
+  ["2", "1", true],
+  ["2", "2", false],
+  ["10", "9", true],
+])("Version %s of the terms can be accepted after version %s: %s", async (current_version, accepted_version, can) => {
+  const tos = { current_version, accepted_version, accepted_at: "2026-01-01T00:00:00Z", effective_at: null }
+  state.value = { is: "in", session: { org, tos } }
+  const { press, button } = await drawn(TermsPage, {})
+  const name = `Accept version ${current_version}`
+  expect(button(name) !== undefined).toBe(can)
+  if (!can) return
+  await press(name)
+  const { url, body } = await calls.next()
+  expect([url, body]).toEqual(["/api/auth/tos/acceptance", { version: current_version }])
 })
 
 it("An export is of everything or of one Identity, and can be downloaded only when it is ready", async () => {
@@ -146,6 +177,8 @@ it("An export is of everything or of one Identity, and can be downloaded only wh
   ])
   expect(rows.map((row) => row.all("td")[0]!.textContent)).toEqual(["Everything", "@ada", "Everything"])
   expect(rows[1]!.textContent).toContain("1.4 MB")
+  const times = rows[1]!.all("time").map(({ attributes }) => attributes["dateTime"])
+  expect(times).toEqual(["2026-11-20T08:00:00Z", "2026-11-27T08:00:00Z"])
   await submit()
   const request = await answered(202, {})
   expect([request.method, request.url, request.body]).toEqual(["POST", "/api/exports", {}])
