@@ -116,8 +116,8 @@ export const console: Mutants = {
   },
   "forms-overwrite-input": {
     file: "console/src/ui/Form.tsx",
-    from: "if (isBusy.current || !isSame(latest.current, saved.current)) return\n    known",
-    to: "known",
+    from: "if (isBusy.current || !isSame(latest.current, saved.current)) return\n    const former = saved.current",
+    to: "const former = latest.current",
     bug: "a change elsewhere replaces what a person is typing",
     tests: ["console/forms"],
   },
