@@ -5,7 +5,7 @@ import { Identities } from "@svc/cluster/actor/Identities"
 import { Timing } from "@svc/cluster/Timing"
 import * as Overdue from "@svc/cluster/work/Overdue"
 import { Writes } from "@svc/cluster/store/Database"
-import { Effect, Layer, Redacted } from "effect"
+import { Effect, Fiber, Latch, Layer, Redacted } from "effect"
 import { TestClock } from "effect/testing"
 import { actors, identityOf, waitUntil } from "../harness/Actors.ts"
 import { rows } from "../harness/Stores.ts"
@@ -167,6 +167,21 @@ layer(scriptedActors)("a revocation", (it) => {
       }
       script({ revoke: () => refused })
       expect(yield* pending((yield* disconnected("revoke")).id)).toEqual([])
+    }),
+  )
+
+  it.effect("delays the reply to a disconnection for a few seconds only, and continues without it", () =>
+    Effect.gen(function* () {
+      const begun = yield* Latch.make()
+      script({ revoke: () => Effect.andThen(begun.open, Effect.never) })
+      const { id, org_id, actor } = yield* scriptedIdentity("slow")
+      const reply = yield* Effect.forkChild(through(actor.Disconnect({ org_id })))
+      yield* begun.await
+      yield* TestClock.adjust(Timing.revokeAtOnce)
+      yield* Fiber.join(reply)
+      expect(yield* pending(id)).toMatchObject([{ attempts: 0 }])
+      script()
+      yield* waitUntil(pending(id), (remaining) => remaining.length === 0, "5 seconds")
     }),
   )
 

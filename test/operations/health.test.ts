@@ -1,4 +1,6 @@
 /** The report of a process about its parts, from which probes decide whether it gets requests. */
+import fs from "node:fs"
+import { diskHealth } from "@svc/cli/serve/Store"
 import { expect, it } from "@effect/vitest"
 import * as Cluster from "@svc/cluster/Cluster"
 import { check, type Finding, Health } from "@svc/cluster/health/Health"
@@ -6,7 +8,7 @@ import { Timing } from "@svc/cluster/Timing"
 import { Effect, Fiber, Layer } from "effect"
 import { ShardId, Sharding } from "effect/cluster"
 import { TestClock } from "effect/testing"
-import { describe } from "vitest"
+import { describe, vi } from "vitest"
 
 const part = (name: string, essential: boolean, probe: Effect.Effect<Finding, unknown>) => check(name, essential, probe)
 const finding = (status: Finding["status"]) => Effect.succeed<Finding>({ status, detail: status })
@@ -42,6 +44,20 @@ describe("The health report", () => {
       const report = yield* reportOf(around[0], part("middle", essential, probe), around[1])
       expect(report.status).toBe(status)
       expect(report.components.map(({ name }) => name)).toEqual(["first", "middle", "last"])
+    }),
+  )
+
+  it.effect.each([
+    [3, "pass"],
+    [1.99, "warn"],
+    [0.19, "fail"],
+  ] as const)("says with %d GiB of free space that the embedded database's disk is %s", ([gibibytes, status]) =>
+    Effect.gen(function* () {
+      const free = vi.spyOn(fs.promises, "statfs").mockResolvedValue({ bavail: gibibytes, bsize: 1024 ** 3 } as never)
+      const { components } = yield* reportOf(diskHealth({ connection: {}, place: "", embeddedHome: "/home" }))
+      free.mockRestore()
+      const detail = `${gibibytes.toFixed(1)} GiB free`
+      expect(components).toMatchObject([{ name: "disk", essential: false, status, detail }])
     }),
   )
 

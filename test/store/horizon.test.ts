@@ -42,6 +42,16 @@ const openWriter = opened(true)
 const until = <A, E, R>(read: Effect.Effect<A, E, R>, holds: (found: A) => boolean) =>
   Effect.repeat(read, { until: holds, times: 2000 })
 
+layer(databaseLayer, { excludeTestServices: true })("a transaction", (it) => {
+  it.effect("with a failed statement fails, although the failure was handled inside", () =>
+    Effect.gen(function* () {
+      const sql = yield* Database.Writes
+      const failed = yield* Effect.flip(sql.withTransaction(Effect.ignore(sql`select 1 / 0`)))
+      expect(failed.reason.message).toBe("COMMIT rolled back a failed transaction")
+    }),
+  )
+})
+
 layer(databaseLayer, { excludeTestServices: true })("a transaction that writes and stays open", (it) => {
   it.effect("in another database is reported until it ends", () =>
     Effect.gen(function* () {

@@ -8,8 +8,10 @@ import { type Front, serve } from "@svc/tunnel-edge/edge/http/PublicHttp"
 import type { Route } from "@svc/tunnel-edge/edge/routing/Route"
 import { kind, reset } from "@svc/tunnel-edge/protocol/Manifest"
 import type { Head } from "@svc/tunnel-edge/protocol/RequestHead"
+import { Timing } from "@svc/tunnel-edge/edge/Timing"
 import { afterEach, describe, expect, it } from "vitest"
 import { eventually } from "../harness/Eventually.ts"
+import { holdTimers } from "../harness/HeldTimers.ts"
 
 const ended: Array<() => void> = []
 afterEach(() => ended.splice(0).forEach((end) => end()))
@@ -206,6 +208,8 @@ describe("a public connection", () => {
       isLink: ({ target }) => target === "/link",
       link: (head, socket, rest) => {
         links.push([head.target, rest.toString()])
+        // The limits of public connections do not hold for a link.
+        socket.emit("timeout")
         socket.end("linked")
       },
     })
@@ -213,6 +217,30 @@ describe("a public connection", () => {
     socket.write("GET /link HTTP/1.1\r\nHost: connect.example\r\n\r\nbehind")
     await has("linked")
     expect(links).toEqual([["/link", "behind"]])
+  })
+})
+
+describe("a public connection", () => {
+  it("is closed if its request is not there by the deadline", async () => {
+    const timers = holdTimers("PublicHttp", Timing.lingerMillis)
+    ended.push(timers.restore)
+    const { client } = await serving()
+    const { closed } = await client()
+    await eventually(
+      async () => timers.running(),
+      ([millis]) => millis === Timing.headMillis,
+    )
+    timers.fire(Timing.headMillis)
+    expect(await closed).toBeUndefined()
+  })
+
+  it("gets the whole response of the edge although it sends more than the edge needs", async () => {
+    const bytes = Buffer.from("HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
+    const { client } = await serving({ route: async () => ({ _tag: "Answer", bytes }) })
+    const { socket, closed, text } = await client()
+    socket.end("POST / HTTP/1.1\r\nHost: ada.example\r\nContent-Length: 9000000\r\n\r\n".padEnd(4_000_000, "x"))
+    expect(await closed).toBeUndefined()
+    expect(text()).toBe(bytes.toString())
   })
 })
 

@@ -99,6 +99,11 @@ layer(Layer.provideMerge(TunnelUsage.layer, actors({ limits })), { timeout: "60 
       yield* TestClock.adjust(Timing.usageFlush)
       yield* counters.flush
       expect((yield* read(org)).points).toEqual([{ at, api_calls: 1 }])
+      // A span ends before the step that begins at its end.
+      const now = Math.floor((yield* Clock.currentTimeMillis) / hour) * hour
+      const span = spanOf("hour", new Date(now - hour), new Date(now))
+      const series = yield* (yield* UsageQueries).read(org, null, span, false)
+      expect(series.flatMap(({ points }) => points)).toEqual([])
     }),
   )
 

@@ -56,6 +56,15 @@ it.effect("a call fails at its deadline, queued or in flight, and does not run a
   }).pipe(Effect.scoped),
 )
 
+it.effect("a batch that fails or dies ends, and the next one runs", () =>
+  Effect.gen(function* () {
+    const outcomes = [Effect.fail("refused"), Effect.die("broken"), Effect.succeed(["done"])]
+    const call = yield* Batcher.make(() => outcomes.shift()!, { atOnce: 1, most: 1 })
+    const answers = yield* Effect.forEach([1, 2, 3], (item) => Effect.exit(call(item)), { concurrency: "unbounded" })
+    expect(answers).toEqual([Exit.fail("refused"), Exit.die("broken"), Exit.succeed("done")])
+  }).pipe(Effect.scoped),
+)
+
 it.effect("an interrupted call leaves the queue alone, and other calls keep their place", () =>
   Effect.gen(function* () {
     const { gate, batches, call } = yield* gated({ atOnce: 1, most: 1 })
