@@ -8,7 +8,7 @@ type Text = string | Readonly<Record<string, string>>
 type InAll = readonly [Text, Text, Text]
 
 // The console has its own type configuration, so its modules are imported without types.
-const { ago, bytes, languages, moment, speak, tables, texts } = await import(
+const { ago, binaryBytes, bytes, languages, moment, speak, tables, texts } = await import(
   path.join(root, "packages/console/src/texts/Texts.ts")
 )
 const files = globSync("packages/console/src/**/{texts,events}.ts", { cwd: root })
@@ -74,10 +74,13 @@ describe("A text of the console", () => {
     speak("en")
     const now = new Date(2026, 0, 2, 12)
     const at = [new Date(2026, 0, 2, 9), new Date(2026, 0, 1, 23), new Date(2025, 11, 31, 23)]
+    const sameDay = new Date(now)
+    sameDay.setMonth(now.getMonth() - 2)
+    expect(moment(sameDay, now)).not.toContain(":")
     expect(at.map((then) => moment(then, now).replace("\u202F", " "))).toEqual(["9:00 AM", "Jan 1", "12/31/25"])
   })
 
-  it("shows sizes in powers of 1000", () => {
+  it("shows sizes in powers of 1000 and limits in powers of 1024, as the language writes them", () => {
     speak("en")
     expect([999, 1000, 1_400_000, 1_000_000_000].map((size) => bytes(size))).toEqual([
       "999 bytes",
@@ -85,6 +88,10 @@ describe("A text of the console", () => {
       "1.4 MB",
       "1 GB",
     ])
+    expect(binaryBytes(700 * 2 ** 20)).toBe("700 MiB")
+    speak("de")
+    expect(bytes(1_400_000)).toBe("1,4 MB")
+    speak("en")
   })
 
   it("depends on the count and the language", () => {

@@ -140,15 +140,25 @@ describe("A Webhook", () => {
     await eventually(() => expect(entries).toEqual(["replace /identities/ada/webhooks"]))
   })
 
-  it("retries what failed in the chosen period, after a confirmation, and says how much that is", async () => {
+  it("to all Events stays that when it is changed", async () => {
+    const { press, submit } = await opened({ event_types: ["*"] })
+    await press("Edit")
+    await submit()
+    expect((await calls.next()).body).toMatchObject({ event_types: ["*"] })
+  })
+
+  it.each([
+    ["week", 168],
+    ["month", 720],
+  ])("retries what failed in the chosen period, after a confirmation, and says how much: %s", async (span, hours) => {
     const { press, enter, top } = await opened()
     await press("Retry failed deliveries")
     expect(calls.waiting()).toBe(0)
-    await enter(top.all("dialog")[0]!.all("label")[0]!.textContent, "week")
+    await enter(top.all("dialog")[0]!.all("label")[0]!.textContent, span)
     await press("Retry failed deliveries")
     const { url, body } = await answered(200, { queued: 3 })
     expect(url).toBe(`${at}/wh_1/recover`)
-    expect(Math.abs(Date.parse(body.since) - (Date.now() - 168 * 3_600_000))).toBeLessThan(100_000)
+    expect(Math.abs(Date.parse(body.since) - (Date.now() - hours * 3_600_000))).toBeLessThan(100_000)
     const toasts = await drawn(Toasts, {})
     await eventually(() => expect(toasts.top.textContent).toContain("3"))
   })
