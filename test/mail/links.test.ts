@@ -115,6 +115,7 @@ describe("Invisible text", () => {
     "<div style='visibility:hidden'>no</div>",
     "<div hidden>no</div>",
     "<div aria-hidden=true>no</div>",
+    "<div aria-hidden=' TRUE '>no</div>",
     "<div style='font-size:0'>no</div>",
     "<div style='font:0/0 Arial'>no</div>",
     "<div style='font-size:1px;line-height:1px'>no</div>",

@@ -5,6 +5,7 @@ import * as Header from "@svc/mail-gateway/mail/mime/Header"
 import * as Parameters from "@svc/mail-gateway/mail/mime/Parameters"
 import { index, limits, type Part } from "@svc/mail-gateway/mail/mime/Part"
 import * as Structure from "@svc/mail-gateway/mail/mime/Structure"
+import * as Transfer from "@svc/mail-gateway/mail/mime/Transfer"
 import { parse } from "@svc/mail-gateway/mail/ParsedMail"
 import { AttachmentReader } from "@svc/cluster/mail/AttachmentReader"
 import { Effect } from "effect"
@@ -17,10 +18,46 @@ const multipart = (boundary: string, ...parts: ReadonlyArray<string>) =>
   `Content-Type: multipart/mixed; boundary="${boundary}"\n\n${parts.map((part) => `--${boundary}\n${part}\n`).join("")}--${boundary}--\n`
 
 describe("A part", () => {
+  it("has a subject whose characters are split between words of a character set in capital letters", () => {
+    expect(mail("Subject: =?utf-8?Q?=C3?= =?UTF-8?Q?=BC?= =?UTF-8?B?w7w=?=\n\nx").subject).toBe("üü")
+  })
+
   it("has several languages and the last of repeated fields in its BODYSTRUCTURE", () => {
     const fields = "Content-Language: de, fr\nContent-ID: <1>\nContent-ID: <2>"
     const written = Structure.write(Structure.make(bytes(`${fields}\n\nx`)).root, true)
     expect(written).toBe('("text" "plain" ("charset" "us-ascii") "<2>" NIL "7bit" 1 0 NIL NIL ("de" "fr") NIL)')
+  })
+
+  it("ends at its delimiter, wherever the steps of the search divide the line", () => {
+    const start = 'Content-Type: multipart/mixed; boundary="b"\n\n'
+    for (let shift = 0; shift < 6; shift++) {
+      // The search reads 1 MiB at a time, from the end of the header.
+      const content = `z\n${"x".repeat(1024 * 1024 - "--b\r\n\r\nz\r\n".length - 4 + shift)}`
+      const root = index(bytes(`${start}--b\n\n${content}\n--b\n\ny\n--b--\n`))
+      expect([shift, ...root.parts.map(({ bodyStart, end }) => end - bodyStart)]).toEqual([
+        shift,
+        content.length + 1,
+        1,
+      ])
+    }
+  })
+
+  it("in Base64 is decoded in pieces, after padding, and in the URL-safe alphabet", () => {
+    for (const [written, content] of [
+      ["YQ==YmM=ZA==", "abcd"],
+      ["YWI=YWJj", "ababc"],
+      ["-_-_", "\u00fb\u00ff\u00bf"],
+      ["+/+/", "\u00fb\u00ff\u00bf"],
+    ] as const) {
+      for (let cut = 0; cut <= written.length; cut++) {
+        const state = { bits: 0, held: 0 }
+        const decoded = [written.slice(0, cut), written.slice(cut)].map((piece) => {
+          const into = Buffer.alloc(piece.length)
+          return into.subarray(0, Transfer.base64(Buffer.from(piece), into, state))
+        })
+        expect(Buffer.concat(decoded).toString("latin1")).toBe(content)
+      }
+    }
   })
 
   it("has at most 500 addresses in a field of its ENVELOPE", () => {
