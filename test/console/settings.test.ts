@@ -5,10 +5,8 @@ import { browserAt, drawn, Entries, eventually, heldCalls, leaveAll, problem, si
 
 // The appearance is applied to the document when its module is loaded.
 vi.stubGlobal("document", { documentElement: { dataset: {} } })
-vi.stubGlobal("localStorage", { getItem: (name: string) => (name === "svc-look" ? "dark" : null), setItem: () => {} })
-const { look } = await source("shell/Look.tsx")
+await source("shell/Look.tsx")
 vi.unstubAllGlobals()
-const initialLook = look.value
 const { default: SettingsPage } = await source("settings/SettingsPage.tsx")
 const { default: DataPage } = await source("settings/DataPage.tsx")
 const { default: TermsPage } = await source("settings/TermsPage.tsx")
@@ -242,6 +240,11 @@ it("A limit says how much of it is used, of which Identity, and when it is reach
   expect(shares).toEqual([100, 80, 0, 100, 79, 0, 100])
 })
 
-it("keep the chosen appearance", () => {
-  expect(initialLook).toBe("dark")
+it.each(["light", "dark", "system"])("keep the chosen appearance: %s", async (chosen) => {
+  const documentElement = { dataset: {} }
+  vi.stubGlobal("document", { documentElement })
+  localStorage.setItem("svc-look", chosen)
+  // Another module than that of the page, which was loaded with the choice of an earlier test.
+  const { look } = await source(`shell/Look.tsx?${chosen}`)
+  expect([look.value, documentElement.dataset]).toEqual([chosen, chosen === "system" ? {} : { look: chosen }])
 })
