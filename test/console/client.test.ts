@@ -299,7 +299,7 @@ describe("The session", () => {
     expect(await late(signOut, 200, ada)).toEqual({ is: "out" })
   })
 
-  it("leaves every tab when it is signed out in one of them", async () => {
+  it("ends in every tab when a person signs out in one of them", async () => {
     await found(ada)
     client.setQueryData(["GET /api/vault", {}], {})
     const elsewhere = new BroadcastChannel("svc-session")

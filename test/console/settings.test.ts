@@ -240,11 +240,14 @@ it("A limit says how much of it is used, of which Identity, and when it is reach
   expect(shares).toEqual([100, 80, 0, 100, 79, 0, 100])
 })
 
-it.each(["light", "dark", "system"])("keep the chosen appearance: %s", async (chosen) => {
-  const documentElement = { dataset: {} }
-  vi.stubGlobal("document", { documentElement })
-  localStorage.setItem("svc-look", chosen)
-  // Another module than that of the page, which was loaded with the choice of an earlier test.
-  const { look } = await source(`shell/Look.tsx?${chosen}`)
-  expect([look.value, documentElement.dataset]).toEqual([chosen, chosen === "system" ? {} : { look: chosen }])
-})
+it.each(["light", "dark", "system"])(
+  "The chosen appearance is applied when the console is opened again: %s",
+  async (chosen) => {
+    const documentElement = { dataset: {} }
+    vi.stubGlobal("document", { documentElement })
+    localStorage.setItem("svc-look", chosen)
+    // The query makes another instance of the module, which reads the stored choice when it is loaded.
+    const { look } = await source(`shell/Look.tsx?${chosen}`)
+    expect([look.value, documentElement.dataset]).toEqual([chosen, chosen === "system" ? {} : { look: chosen }])
+  },
+)

@@ -72,7 +72,7 @@ describe("a trace", () => {
     [1, "", 2],
     [1, "none", 0],
   ])(
-    "is exported at the rate of the settings (%d), unless the environment names the exporter '%s'",
+    "is exported at the rate of the settings (%d), and not with OTEL_TRACES_EXPORTER=none ('%s')",
     async (rate, exporter, count) => {
       const names: Array<string> = []
       const collector = createServer((request, response) => {

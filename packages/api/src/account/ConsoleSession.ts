@@ -45,9 +45,9 @@ export const withSession = (
 }
 
 /**
- * Sets the session cookie. It is `Lax`, so that a link in a mail opens signed in. The service ends the session 30 days
- * after its last use; the browser keeps the cookie for as long as it may (RFC 6265bis, section 5.5). No later response
- * sets the cookie again: one that is late would replace the cookie of an account that has signed in meanwhile.
+ * Sets the session cookie at sign-in. It is `Lax`, so that a link in a mail opens signed in. The service ends a session 30
+ * days after its last use. The cookie lasts longer, for the 400 days that browsers allow (RFC 6265bis, section 5.5), so
+ * that no other response has to renew it: a late response would replace the cookie of an account that has signed in since.
  */
 export const remember =
   (book: AddressBook, token: string) =>

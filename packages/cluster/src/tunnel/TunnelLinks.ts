@@ -100,7 +100,7 @@ const make = Effect.gen(function* () {
       return new Map(rows.map(({ id, known }) => [id, known]))
     }, orUnavailable),
 
-    /** Returns the names whose status says connected although they have no link. `sweep` has deleted expired links before. */
+    /** Returns the names whose status says connected although they have no link. Call `sweep` first, which deletes expired links. */
     unlinked: orUnavailable(
       Effect.map(
         writes<{ canonical: string }>`

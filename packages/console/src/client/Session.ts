@@ -55,13 +55,13 @@ const unmark = () => (document.cookie = `${mark}=; Path=/; Max-Age=0; SameSite=L
 /** The account whose data may be in memory, also after its session has ended. */
 let known: string | undefined
 
-/** Number of checks of the session. Only the last one counts, because another account can have signed in since the others. */
+/** Number of checks of the session. Only the last one counts: another account can have signed in since an earlier one. */
 let checks = 0
 
 /** Milliseconds until a check that got no response is repeated. */
 const pause = (failures: number) => Math.min(30_000, 500 * 2 ** failures)
 
-/** Loads the session. While a page is shown, a check without a response is repeated: the account may have changed. */
+/** Loads the session. If a page is open and there is no response, it tries again, because the account may have changed. */
 export const look = async (failures = 0): Promise<void> => {
   const check = ++checks
   if (!isMarked()) {

@@ -1,6 +1,6 @@
 /**
- * What the frame with the HTML of a message shows at most; it leaves out the rest. The review of a message that waits for
- * approval compares the message with these limits, because nobody may approve what was left out.
+ * The limits of the frame that shows the HTML of a message, which leaves out what exceeds them. The review of a message
+ * that waits for approval compares the message with these limits, because nobody may approve what the frame left out.
  */
 export const frameLimits = {
   /** Characters of HTML. */

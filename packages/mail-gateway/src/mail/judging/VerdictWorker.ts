@@ -15,7 +15,7 @@ export interface Job {
   lookups: number
   /** The number of look-ups so far. */
   asked: number
-  /** When the message was given to a worker, or when that worker had started. */
+  /** When the message was given to its worker or, if the worker was still starting, when the worker first responded. */
   since: number
 }
 
@@ -44,7 +44,7 @@ export type FromThread =
 export type Records = Array<string> | Array<Array<string>>
 
 export interface Owner {
-  /** The time in milliseconds. */
+  /** Returns the monotonic time in milliseconds. */
   readonly now: () => number
   readonly lookup: (job: Job, name: string, type: string) => Promise<Records>
   readonly judged: (job: Job, judgement: Judgement) => void
@@ -175,7 +175,7 @@ export class VerdictWorker {
   private onMessage(worker: Worker, message: FromThread): void {
     if (this.fresh) {
       this.fresh = false
-      // Its messages have their whole time, however long the start took.
+      // The time of a message does not include the start of its worker.
       for (const job of this.jobs.values()) job.since = this.owner.now()
     }
     this.unanswered = 0
