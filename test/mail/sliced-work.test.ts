@@ -2,37 +2,43 @@
 import { inTurns, joined, sha256 } from "@svc/mail-gateway/mail/SlicedWork"
 import { createHash } from "node:crypto"
 import { Cause, Effect, Exit, Fiber } from "effect"
-import { describe, expect, it } from "vitest"
+import { afterEach, describe, expect, it, vi } from "vitest"
+
+const turn = () => new Promise((resume) => setImmediate(resume))
+
+/** Work of which each step takes a millisecond of a stopped clock, and which throws after a number of steps. */
+const millisecondSteps = (atMost: number) => {
+  const steps = { done: 0 }
+  vi.spyOn(performance, "now").mockImplementation(() => steps.done)
+  const work = function* (): Generator<void, void, void> {
+    while (steps.done < atMost) {
+      steps.done++
+      yield
+    }
+    throw new Error("broken")
+  }
+  return { steps, work }
+}
+
+afterEach(() => void vi.restoreAllMocks())
 
 describe("Sliced work", () => {
-  it("lets the event loop continue, and stops when it is interrupted", async () => {
-    let steps = 0
-    const endless = function* (): Generator<void, never, void> {
-      while (true) {
-        steps++
-        yield
-      }
-    }
-    const fiber = Effect.runFork(inTurns(endless))
-    const begin = performance.now()
-    await new Promise((resume) => setImmediate(resume))
-    await new Promise((resume) => setImmediate(resume))
-    // Two turns take 10 ms; the limit leaves room for a busy machine.
-    expect(performance.now() - begin).toBeLessThan(400)
+  it("runs for five milliseconds in each turn of the event loop, and stops when it is interrupted", async () => {
+    const { steps, work } = millisecondSteps(Infinity)
+    const fiber = Effect.runFork(inTurns(work))
+    expect(steps.done).toBe(5)
+    await turn()
+    expect(steps.done).toBe(10)
     await Effect.runPromise(Fiber.interrupt(fiber))
-    const before = steps
-    await new Promise((resume) => setImmediate(resume))
-    await new Promise((resume) => setImmediate(resume))
-    expect(steps).toBe(before)
+    const before = steps.done
+    await turn()
+    await turn()
+    expect(steps.done).toBe(before)
   })
 
   it("fails with the error that a later slice throws", async () => {
-    const failing = function* (): Generator<void, void, void> {
-      const until = performance.now() + 20
-      while (performance.now() < until) yield
-      throw new Error("broken")
-    }
-    const exit = await Effect.runPromise(Effect.exit(Effect.timeout(inTurns(failing), "5 seconds")))
+    const { work } = millisecondSteps(20)
+    const exit = await Effect.runPromise(Effect.exit(Effect.timeout(inTurns(work), "5 seconds")))
     expect(Exit.isFailure(exit) && Cause.squash(exit.cause)).toMatchObject({ message: "broken" })
   })
 
