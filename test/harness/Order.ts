@@ -55,16 +55,16 @@ const busy = [
 ].map((name) => `/${name}.test.ts`)
 
 const root = path.join(import.meta.dirname, "..", "..")
-/** Modules that start a browser, another program or processes of the service. */
 const starts =
   /harness\/(?:Browser|Checkout|Console\w*|Deployment|Packages|Programs|Svc)\.ts|\/(?:bench|faults|network)\//
+
+/** Returns whether a test file starts a browser, another program or processes of the service. */
+export const startsProcesses = (file: string): boolean => starts.test(readFileSync(path.join(root, file), "utf8"))
 
 /** Returns the files that `npm run test:quick` omits: browsers, other programs, kills, and long waits. */
 export const slow = (): ReadonlyArray<string> =>
   globSync("test/**/*.test.ts", { cwd: root }).filter(
-    (file) =>
-      [long, ...waiting, ...busy].some((name) => file.endsWith(name)) ||
-      starts.test(readFileSync(path.join(root, file), "utf8")),
+    (file) => [long, ...waiting, ...busy].some((name) => file.endsWith(name)) || startsProcesses(file),
   )
 
 /** Number of other files between two waiting ones: two workers run them in about the time of one waiting file. */

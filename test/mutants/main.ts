@@ -1,18 +1,23 @@
 /**
- * Plants bugs one at a time in a copy of the checkout, runs the tests that should notice each, and prints the share that
- * was noticed. `npm run mutants [-- NAME ...]` runs those whose name or file contains one of the words, or all. Ends with
- * 1 if the share is below the goal.
+ * Plants recorded bugs, runs the tests that should notice each, and prints the share that was noticed.
+ * `npm run mutants [-- NAME ...]` runs those whose name or file contains one of the words, or all. Ends with 1 if the share is
+ * below the goal.
+ *
+ * Most bugs are planted in memory ({@link file://./InMemory.ts}). A bug that is not noticed there, or whose tests start
+ * processes, is planted in a copy of the checkout.
  */
 import { spawn } from "node:child_process"
-import { cpSync, writeFileSync } from "node:fs"
+import { cpSync, globSync, writeFileSync } from "node:fs"
 import * as path from "node:path"
+import { startsProcesses } from "../harness/Order.ts"
 import { scratchCopy } from "../harness/ScratchCopy.ts"
+import { type InMemory, judgeInMemory } from "./InMemory.ts"
 import { type Mutant, pathOf, planted, root, testsOf } from "./Mutant.ts"
 import { mutants } from "./Mutants.ts"
 
 /** Share of the planted bugs that the tests have to notice. */
 const goal = 0.95
-/** A run that takes longer has noticed the bug: the tests hang. */
+/** A run in the copy that takes longer has noticed the bug: the tests hang. */
 const limitMillis = 240_000
 
 /** Runs test files until the first failure. Resolves to whether one failed, and the last lines of the output. */
@@ -37,36 +42,38 @@ const words = process.argv.slice(2).filter((word) => !word.startsWith("-"))
 const chosen = Object.entries(mutants).filter(
   ([name, { file }]) => words.length === 0 || words.some((word) => name.includes(word) || file.includes(word)),
 )
-const folder = scratchCopy()
+const filesOf = (mutant: Mutant) =>
+  testsOf(mutant).flatMap((test) => (test.endsWith("/") ? globSync(`${test}**/*.test.ts`, { cwd: root }) : [test]))
 
-const judge = async (mutant: Mutant) => {
-  const file = path.join(folder, pathOf(mutant))
-  const sound = planted(mutant, folder)
-  try {
-    writeFileSync(file, sound)
-    return await run(folder, testsOf(mutant))
-  } finally {
-    cpSync(path.join(root, pathOf(mutant)), file)
-  }
+const missed = new Set(chosen.map(([name]) => name))
+const report = (name: string, by: string | undefined) => {
+  if (by !== undefined) missed.delete(name)
+  console.log(`${by === undefined ? "NOT NOTICED" : "noticed    "} ${name} ${by ?? mutants[name]!.bug}`)
 }
 
+const inMemory = chosen.flatMap(([name, mutant]): ReadonlyArray<InMemory> => {
+  const files = filesOf(mutant).filter((file) => !startsProcesses(file))
+  return files.length === 0 ? [] : [{ name, mutant, files }]
+})
 /** Tests fail for other reasons too: those that fail without a bug are no judges. */
-const files = [...new Set(chosen.flatMap(([, mutant]) => testsOf(mutant)))]
-const without = process.argv.includes("--no-check") ? undefined : await run(folder, files)
-if (without?.failed === true) {
-  console.error(`${without.output}\nThe tests fail without a planted bug.`)
-  process.exit(2)
-}
+const sound = { name: "", files: [...new Set(inMemory.flatMap(({ files }) => files))] }
+await judgeInMemory([sound, ...inMemory], (bug, by) => {
+  if (bug === sound && by !== undefined) {
+    console.error(`A test fails without a planted bug: ${by}`)
+    process.exit(2)
+  }
+  if (bug !== sound && by !== undefined) report(bug.name, by)
+})
 
-const missed: Array<string> = []
-for (const [name, mutant] of chosen) {
-  const begun = Date.now()
-  const { failed, output } = await judge(mutant)
-  const by = /^ FAIL +(.*)$/m.exec(output)?.[1] ?? ""
-  if (!failed) missed.push(name)
-  const seconds = Math.round((Date.now() - begun) / 1000)
-  console.log(`${failed ? "noticed    " : "NOT NOTICED"} ${name} (${seconds} s) ${failed ? by : mutant.bug}`)
+const folder = missed.size === 0 ? "" : scratchCopy()
+for (const name of Array.from(missed)) {
+  const mutant = mutants[name]!
+  const file = path.join(folder, pathOf(mutant))
+  writeFileSync(file, planted(mutant, folder))
+  const { failed, output } = await run(folder, testsOf(mutant))
+  cpSync(path.join(root, pathOf(mutant)), file)
+  report(name, failed ? (/^ FAIL +(.*)$/m.exec(output)?.[1] ?? "does not end") : undefined)
 }
-const share = (chosen.length - missed.length) / chosen.length
-console.log(`${chosen.length - missed.length} of ${chosen.length} noticed: ${share.toFixed(3)} (goal ${goal})`)
+const share = (chosen.length - missed.size) / chosen.length
+console.log(`${chosen.length - missed.size} of ${chosen.length} noticed: ${share.toFixed(3)} (goal ${goal})`)
 process.exit(share < goal ? 1 : 0)
