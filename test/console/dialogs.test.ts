@@ -112,4 +112,36 @@ describe("A button that asks for confirmation", () => {
     expect(run).toHaveBeenCalledTimes(1)
     await leave()
   })
+
+  it.each([
+    ["ada", false],
+    [" ADA ", false],
+    ["adam", true],
+    ["ad", true],
+    ["", true],
+  ])("with a text to type is ready after %j: %s", async (text, isOff) => {
+    const { fire, top, button } = await drawn(ConfirmButton, { ...asked, typed: "Ada" })
+    await fire(top.all("button")[0], "click")
+    await fire(top.all("input")[0], "input", { currentTarget: { value: text } })
+    const { disabled, attributes } = button("Remove") as unknown as { disabled?: boolean; attributes: object }
+    expect(disabled ?? "disabled" in attributes).toBe(isOff)
+  })
+
+  it("has a dialog with a name, the kind of its command and why that failed", async () => {
+    const confirmed = async (props: object) => {
+      const { top, press, button } = await drawn(ConfirmButton, { ...asked, ...props })
+      await press("name" in props ? String(props.name) : "Remove")
+      const [dialog] = top.all("dialog")
+      const name = dialog!.all({ id: dialog!.attributes["aria-labelledby"]! })[0]?.textContent
+      return [name, button("Remove")!.attributes["data-kind"], dialog!.textContent.includes("It is in use")]
+    }
+    const failure = new Error("It is in use")
+    expect(await confirmed({})).toEqual(["Remove", "primary", false])
+    expect(await confirmed({ kind: "danger", title: "Remove ada?" })).toEqual(["Remove ada?", "fatal", false])
+    expect(await confirmed({ name: "Remove this one", command: { ...asked.command, failure } })).toEqual([
+      "Remove",
+      "primary",
+      true,
+    ])
+  })
 })

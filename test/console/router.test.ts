@@ -1,6 +1,6 @@
 /** The router of the console, without a browser: which page a path opens, which links it follows, and what Back does. */
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest"
-import { browserAt, leaveAll, source } from "./Modules.ts"
+import { browserAt, Entries, leaveAll, source } from "./Modules.ts"
 
 const { go, guardWhile, listen, page, place, refine, routeOf } = await source("router/Router.ts")
 
@@ -14,6 +14,7 @@ beforeEach(async () => {
     if (listeners.get(type) === run) listeners.delete(type)
   })
   vi.stubGlobal("scrollY", 0)
+  vi.stubGlobal("sessionStorage", new Entries())
 })
 afterEach(async () => {
   listeners.clear()
@@ -80,12 +81,16 @@ describe("Navigation", () => {
     refine({ handle: "bob" })
     go("/keys/?handle=cy")
     expect([entries.length, asked.mock.calls.length]).toEqual([2, 1])
+    // A page below this one, and a page in its place, would lose it.
+    go("/keys/devices")
+    go("/vault", "replace")
+    expect([entries.length, asked.mock.calls.length]).toEqual([2, 3])
     asked.mockReturnValue(true)
     go("/vault")
     expect(place.value.path).toBe("/vault")
     stop()
     go("/keys")
-    expect([place.value.path, asked.mock.calls.length]).toEqual(["/keys", 2])
+    expect([place.value.path, asked.mock.calls.length]).toEqual(["/keys", 4])
   })
 
   it("asks nothing without unsaved input or without a question", () => {
@@ -203,7 +208,12 @@ describe("A listening router", () => {
     started()
     listeners.get("pointerover")!({ target: new Link("/api/vault") })
     expect(load).not.toHaveBeenCalled()
-    listeners.get("pointerover")!({ target: new Link("/console/vault/") })
-    expect([load.mock.calls.length, entries]).toEqual([1, []])
+    load.mockRejectedValueOnce(new Error("lost"))
+    for (const type of ["pointerover", "focusin"]) {
+      listeners.get(type)!({ target: new Link("/console/vault/") })
+      // A page that cannot be loaded now is loaded when it is opened.
+      await new Promise<void>((resolve) => void setImmediate(resolve))
+    }
+    expect([load.mock.calls.length, entries]).toEqual([2, []])
   })
 })

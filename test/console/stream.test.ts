@@ -2,7 +2,8 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest"
 import { heldCalls, source } from "./Modules.ts"
 
-const { connection, follow, unfollow } = await source("client/Live.ts")
+const { connection, follow, onEvent, unfollow } = await source("client/Live.ts")
+const { unreachable } = await source("client/Client.ts")
 const { client } = await source("client/Queries.ts")
 const { latest } = await source("client/Invalidation.ts")
 
@@ -25,8 +26,12 @@ class Stream {
 }
 const posted: Array<object> = []
 let channel: { onmessage?: (message: object) => void; postMessage: (word: object) => void; close: () => void }
+let isChannelClosed = false
 let calls: ReturnType<typeof heldCalls>
 let isHeld = true
+/** Ends when the tab gives the stream up. */
+let holding: Promise<void>
+const windowListeners: Record<string, () => void> = {}
 const stale = () => client.getQueryState(["GET /api/keys", {}])?.isInvalidated
 
 beforeEach(() => {
@@ -37,13 +42,17 @@ beforeEach(() => {
   vi.useFakeTimers()
   vi.stubGlobal("EventSource", Stream)
   vi.stubGlobal("document", { hidden: false })
-  vi.stubGlobal("addEventListener", () => {})
-  vi.stubGlobal("removeEventListener", () => {})
+  vi.stubGlobal("addEventListener", (type: string, run: () => void) => (windowListeners[type] = run))
+  vi.stubGlobal("removeEventListener", (type: string) => delete windowListeners[type])
+  isChannelClosed = false
   vi.stubGlobal("BroadcastChannel", function () {
-    channel = { postMessage: (word) => void posted.push(word), close: () => {} }
+    channel = { postMessage: (word) => void posted.push(word), close: () => (isChannelClosed = true) }
     return channel
   })
-  const request = (_: string, __: object, run: () => Promise<void>) => (isHeld ? run() : new Promise(() => {}))
+  const request = (_: string, { signal }: { readonly signal: AbortSignal }, run: () => Promise<void>) =>
+    (holding = isHeld
+      ? run()
+      : new Promise((_, reject) => signal.addEventListener("abort", () => reject(signal.reason))))
   vi.stubGlobal("navigator", { onLine: true, locks: { request } })
   client.setQueryData(["GET /api/keys", {}], { api_keys: [] })
 })
@@ -59,6 +68,12 @@ const checked = async (isReached: boolean) => {
   if (isReached) check.answer(200)
   else check.lose()
   await vi.advanceTimersByTimeAsync(0)
+}
+const checks = () => calls.all.filter(({ method }) => method === "HEAD").length
+/** Says that the browser has lost the network or has it again. */
+const network = (onLine: boolean) => {
+  Object.assign(navigator, { onLine })
+  windowListeners[onLine ? "online" : "offline"]!()
 }
 
 describe("The live stream", () => {
@@ -112,6 +127,13 @@ describe("The live stream", () => {
       await vi.advanceTimersByTimeAsync(1)
       expect(Stream.opened.length).toBe(at + 2)
     }
+    // A stream that was open begins again with the shortest pause.
+    const last = Stream.opened.at(-1)!
+    last.onopen()
+    last.readyState = Stream.CLOSED
+    last.onerror()
+    await vi.advanceTimersByTimeAsync(2_000)
+    expect(Stream.opened.length).toBe(8)
     vi.restoreAllMocks()
   })
 
@@ -129,6 +151,11 @@ describe("The live stream", () => {
     vi.setSystemTime(Date.now() + 150)
     await vi.advanceTimersByTimeAsync(150)
     expect(stale()).toBe(isCaughtUp)
+    // An interrupted stream sends its Events again.
+    Stream.opened[0]!.onerror()
+    Stream.opened[0]!.onopen()
+    await vi.advanceTimersByTimeAsync(0)
+    expect(calls.all.filter(({ method }) => method === "GET").length).toBe(1)
   })
 
   it("counts as lost without a check while the browser has no network, and is not checked after it was left", async () => {
@@ -180,6 +207,84 @@ describe("The live stream", () => {
     await vi.advanceTimersByTimeAsync(60_000)
     expect(calls.all.filter(({ method }) => method === "HEAD")).toEqual([])
   })
+
+  it("is checked once at a time, for a second, and again 6.5 seconds after a response", async () => {
+    vi.spyOn(AbortSignal, "timeout").mockImplementation((millis) => {
+      const stopped = new AbortController()
+      setTimeout(() => stopped.abort(), millis)
+      return stopped.signal
+    })
+    follow()
+    Stream.opened[0]!.onopen()
+    await vi.advanceTimersByTimeAsync(2_499)
+    expect([checks(), connection.value]).toEqual([1, "live"])
+    await vi.advanceTimersByTimeAsync(1)
+    expect(connection.value).toBe("offline")
+    await vi.advanceTimersByTimeAsync(500)
+    await checked(true)
+    expect([checks(), Stream.opened.length]).toEqual([2, 2])
+    await vi.advanceTimersByTimeAsync(6_499)
+    expect(checks()).toBe(2)
+    await vi.advanceTimersByTimeAsync(1)
+    expect(checks()).toBe(3)
+    vi.restoreAllMocks()
+  })
+
+  it.each([
+    ["the network is lost and found", () => (network(false), network(true))],
+    ["a call gets no response", () => unreachable.tell()],
+  ])("is checked when %s", async (_, happen) => {
+    follow()
+    Stream.opened[0]!.onopen()
+    expect(checks()).toBe(0)
+    happen()
+    expect(checks()).toBe(1)
+    await checked(false)
+    // A failure of the stream is no news then.
+    Stream.opened[0]!.onerror()
+    expect([connection.value, posted.at(-1)]).toEqual(["offline", { state: "offline" }])
+  })
+
+  it("announces changes and its state to the tabs that have no stream", async () => {
+    follow()
+    network(false)
+    channel.onmessage!({ data: { ask: true } })
+    expect(posted).toEqual([{ ask: true }, { state: "offline" }, { state: "offline" }])
+    const word = { changes: [{ resource: "api_keys", handle: null }] }
+    Stream.opened[0]!.listeners["changed"]!({ data: JSON.stringify(word) })
+    expect(posted.slice(-2)).toEqual([word, { state: "live" }])
+    await vi.advanceTimersByTimeAsync(150)
+    expect(stale()).toBe(true)
+  })
+
+  it("is closed with everything that belongs to it, and another tab may hold it", async () => {
+    const timers = vi.getTimerCount()
+    follow()
+    Stream.opened[0]!.onopen()
+    let isHolding = true
+    void holding.then(() => (isHolding = false))
+    await vi.advanceTimersByTimeAsync(0)
+    expect(isHolding).toBe(true)
+    unreachable.tell()
+    unfollow()
+    await checked(false)
+    expect([isHolding, isChannelClosed, Stream.opened[0]!.readyState]).toEqual([false, true, Stream.CLOSED])
+    expect([connection.value, windowListeners, vi.getTimerCount()]).toEqual(["connecting", {}, timers])
+    unreachable.tell()
+    expect(checks()).toBe(1)
+  })
+})
+
+it("An Event is announced to those who listen from then on", () => {
+  const event = (id: string) => ({ id, type: "api_key.created", handle: null, created_at: "" })
+  const heard: Array<string> = []
+  latest.value = event("before")
+  const stop = onEvent(({ id }: { readonly id: string }) => heard.push(id))
+  latest.value = event("one")
+  latest.value = event("two")
+  stop()
+  latest.value = event("after")
+  expect(heard).toEqual(["one", "two"])
 })
 
 describe("A tab without the stream", () => {
@@ -194,6 +299,16 @@ describe("A tab without the stream", () => {
     expect(stale()).toBe(true)
     // Only the tab with the stream answers.
     channel.onmessage!({ data: { ask: true } })
-    expect(posted).toEqual([{ ask: true }])
+    network(false)
+    expect([connection.value, posted]).toEqual(["offline", [{ ask: true }]])
+    network(true)
+    await checked(true)
+    expect([connection.value, posted, Stream.opened]).toEqual(["connecting", [{ ask: true }], []])
+    network(false)
+    channel.onmessage!({ data: { beat: true } })
+    expect(connection.value).toBe("live")
+    // It no longer waits for the stream after it was left.
+    unfollow()
+    await expect(holding).rejects.toMatchObject({ name: "AbortError" })
   })
 })

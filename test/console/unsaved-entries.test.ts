@@ -2,7 +2,7 @@
 import { afterEach, beforeEach, expect, it, vi } from "vitest"
 import { browserAt, drawn, Entries, heldCalls, leavePage, source } from "./Modules.ts"
 
-const { storeUnsavedFor, unsavedInput, unsavedWith } = await source("client/Unsaved.ts")
+const { deleteAllUnsaved, maySignOut, storeUnsavedFor, unsavedInput, unsavedWith } = await source("client/Unsaved.ts")
 
 beforeEach(() => {
   vi.useFakeTimers()
@@ -44,6 +44,46 @@ it("Input that is not saved is that of one account, and none is stored without o
   expect(unsavedInput("reply").write("Dear Eve")).toBe(false)
   storeUnsavedFor("ada")
   expect(unsavedInput("reply").restored).toBe("Dear Bob")
+})
+
+it("A person is asked before sign-out deletes input, and only if the account has any", () => {
+  const confirm = vi.fn(() => false)
+  vi.stubGlobal("confirm", confirm)
+  storeUnsavedFor("bob")
+  unsavedInput("reply").write("Dear Eve")
+  storeUnsavedFor("ada")
+  expect([maySignOut(), confirm.mock.calls.length]).toEqual([true, 0])
+  unsavedInput("reply").write("Dear Bob")
+  expect([maySignOut(), confirm.mock.calls.length]).toEqual([false, 1])
+  confirm.mockReturnValue(true)
+  expect(maySignOut()).toBe(true)
+  deleteAllUnsaved()
+  expect(Object.keys(localStorage)).toEqual([])
+})
+
+it("Input of two tabs under one name is stored side by side, and each tab renames and deletes its own", () => {
+  storeUnsavedFor("ada")
+  const all = (start = "") => unsavedWith(start).map(([name, value]: readonly [string, string]) => `${name}=${value}`)
+  const [one, two] = [unsavedInput("new"), unsavedInput("new")]
+  one.write("one")
+  two.write("two")
+  two.write("two, longer")
+  expect(all()).toEqual(["new=one", "new=two, longer"])
+  expect(all("ne")).toEqual(["w=one", "w=two, longer"])
+  one.remove()
+  expect(all()).toEqual(["new=two, longer"])
+  // A reload restores it and goes on with it in place.
+  const reloaded = unsavedInput("new")
+  expect(reloaded.restored).toBe("two, longer")
+  reloaded.adopt()
+  reloaded.write("two, again")
+  two.write("late")
+  expect(all().toSorted()).toEqual(["new=late", "new=two, again"])
+  reloaded.rename("draft")
+  expect(all().toSorted()).toEqual(["draft=two, again", "new=late"])
+  // A tab without input of its own renames nothing.
+  unsavedInput("draft").rename("sent")
+  expect(all().toSorted()).toEqual(["draft=two, again", "new=late"])
 })
 
 const form = async (file: string, name = "default") => (await source(file))[name]

@@ -51,7 +51,6 @@ export const storeUnsavedFor = (next: string | undefined) => {
 
 export const deleteAllUnsaved = () => {
   for (const key of keysWith(prefix)) localStorage.removeItem(key)
-  account = undefined
 }
 
 /** Asks before sign-out deletes input; returns whether to continue. */
@@ -76,7 +75,7 @@ export const unsavedInput = <V>(name: string) => {
   const write = (value: V): boolean => {
     if (account === undefined) return false
     const other = read(key)
-    if (other !== undefined && other.editor !== editor) key = `${key.replace(/#.*$/, "")}#${editor}`
+    if (other !== undefined && other.editor !== editor) key = `${key.replace(/#.*$/, "")}#${crypto.randomUUID()}`
     try {
       localStorage.setItem(key, JSON.stringify({ at: Date.now(), editor, value } satisfies Entry<V>))
       return true
@@ -93,7 +92,6 @@ export const unsavedInput = <V>(name: string) => {
     adopt: () => {
       if (stored === undefined || restored === undefined) return
       localStorage.removeItem(stored)
-      key = stored
       write(restored)
     },
     write,
