@@ -30,12 +30,13 @@ describe("svc login", () => {
     )
   const pending = problem(400, "authorization_pending")
 
-  it("polls at the interval of the service, and more slowly on request or if it cannot connect", async () => {
+  it("polls at the interval of the service, and more slowly on request, if it cannot connect, and if the service is busy", async () => {
     const polls = [
       pending,
       problem(400, "slow_down"),
       problem(400, "slow_down", { retry_after_seconds: 12 }),
-      ...[1, 2, 3, 4].map(() => new TypeError("no")),
+      ...[1, 2, 3].map(() => new TypeError("no")),
+      problem(503, "unavailable", { agent_hint: "wait" }),
       { key: "svc_key" },
     ]
     const { code, errors, out, requests, times } = await login(polls, "--scope", "mail:read", "--expires", "30d")

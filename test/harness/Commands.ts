@@ -2,11 +2,12 @@
  * Runs commands of `svc` in this process, at a hundredth of the cost of a process, against a service or a function that
  * answers in its place. Tests of signals, of how a process ends and of what it loads start one (`Svc.ts`).
  */
+import { createHook } from "node:async_hooks"
 import { mkdtempSync, rmSync } from "node:fs"
-import { stat } from "node:fs/promises"
 import * as os from "node:os"
 import * as path from "node:path"
 import { Readable } from "node:stream"
+import { setImmediate } from "node:timers/promises"
 import { format } from "node:util"
 import * as NodeServices from "@effect/platform-node/NodeServices"
 import { program } from "@svc/cli/CommandLine"
@@ -103,6 +104,13 @@ export const runHere = (around: Omit<SvcEnvironment, "cwd">, ...words: ReadonlyA
 
 const isProblem = (value: Json): value is ReturnType<typeof problem> => value?.body?.code !== undefined
 
+/** The operations on files that have not ended. They are outside of the test's clock. */
+const onFiles = new Set<number>()
+const filesHook = createHook({
+  init: (id, type) => void (type.startsWith("FSREQ") && onFiles.add(id)),
+  destroy: (id) => void onFiles.delete(id),
+})
+
 const runIn = async (
   home: string,
   words: ReadonlyArray<string>,
@@ -113,6 +121,7 @@ const runIn = async (
   const times: Array<number> = []
   const asked = new Map<string, number>()
   let now = 0
+  let answering = 0
   const answer = async (given: Request | URL | string, init?: RequestInit) => {
     const request = new Request(given, init)
     const isForeign = request.url.startsWith(`${foreign}/`)
@@ -135,14 +144,25 @@ const runIn = async (
     if (one === 204) return new Response(null, { status: 204 })
     return isProblem(one) ? Response.json(one.body, { status: one.status }) : Response.json(one)
   }
-  vi.stubGlobal("fetch", answer)
+  /** Waits until the command waits for the test's clock, or has ended: not for a module, a file or a response. */
+  const settled = async () => {
+    for (let turns = 0; turns < 20; turns++) {
+      await setImmediate()
+      if (answering > 0 || onFiles.size > 0) turns = 0
+      if (turns === 10) await vi.dynamicImportSettled()
+    }
+  }
+  vi.stubGlobal("fetch", (given: Request | URL | string, init?: RequestInit) => {
+    answering++
+    return answer(given, init).finally(() => answering--)
+  })
+  filesHook.enable()
   try {
     const ran = await inProcess(words, { home, env }, (program) =>
       Effect.gen(function* () {
         const fiber = yield* Effect.forkChild(Effect.exit(program), { startImmediately: true })
-        // Requests and files are outside of the test's clock, so each second leaves them time.
         while (now < 600) {
-          for (let n = 0; n < 20; n++) yield* Effect.promise(() => stat(home))
+          yield* Effect.promise(settled)
           if (fiber.pollUnsafe() !== undefined) break
           now++
           yield* TestClock.adjust("1 second")
@@ -152,6 +172,7 @@ const runIn = async (
     )
     return { requests, times, ...ran } satisfies Ran
   } finally {
+    filesHook.disable()
     vi.unstubAllGlobals()
   }
 }

@@ -119,10 +119,10 @@ export const refusals: Mutants = {
   },
   "login-never-slower": {
     file: "sdk/src/Login.ts",
-    from: 'if (error.code === "slow_down") interval += 5',
-    to: 'if (error.code === "slow_down") interval += 0',
+    from: 'if (code === "slow_down") interval += 5_000',
+    to: 'if (code === "slow_down") interval += 0',
     bug: "a program that signs in polls as fast as before although the service asks it to slow down",
-    tests: ["sdk/streams"],
+    tests: ["sdk/login"],
   },
   "signed-redirects-endless": {
     file: "sdk/src/SignedFetch.ts",
@@ -171,7 +171,7 @@ export const refusals: Mutants = {
     from: "Effect.retry({ times: 2, while: (error) => !isTransient(error) })",
     to: "Effect.retry({ times: 2 })",
     bug: "counts are added twice if the database committed them and lost the connection",
-    tests: ["usage/usage"],
+    tests: ["usage/counters"],
   },
   "own-session-cookie-kept": {
     file: "api/src/account/Session.ts",

@@ -1,48 +1,11 @@
-/** The SDK without a service: its stream of Events, sign-in, signed requests and waits, over a `fetch` that the test answers. */
-import { ApiError, createClient, type Event, login } from "@agent-identity/sdk"
+/** The SDK without a service: its stream of Events, signed requests and waits, over a `fetch` that the test answers. */
+import { createClient, type Event } from "@agent-identity/sdk"
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest"
+import { type Answer, answering, json, problem, type Seen } from "./Answers.ts"
 
 beforeEach(() => void vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout", "Date"] }))
 afterEach(() => void vi.useRealTimers().restoreAllMocks())
 
-interface Seen {
-  readonly method: string
-  readonly url: string
-  readonly headers: Headers
-  readonly body: string | undefined
-  readonly signal: AbortSignal | null | undefined
-  /** Milliseconds since the test began. */
-  readonly at: number
-}
-type Answer = (seen: Seen) => Response | Promise<Response>
-
-/** Returns a `fetch` that gives the answers one by one, the last one again and again, and the requests. */
-const answering = (...answers: ReadonlyArray<Answer>) => {
-  const seen: Array<Seen> = []
-  const began = Date.now()
-  const fake: typeof fetch = async (input, init = {}) => {
-    const body =
-      init.body instanceof ArrayBuffer ? Buffer.from(init.body).toString() : (init.body as string | undefined)
-    const one = {
-      method: init.method!,
-      url: String(input),
-      headers: new Headers(init.headers),
-      body,
-      signal: init.signal,
-      at: Date.now() - began,
-    }
-    seen.push(one)
-    init.signal?.throwIfAborted()
-    return answers[Math.min(seen.length, answers.length) - 1]!(one)
-  }
-  return { seen, fetch: fake }
-}
-const json =
-  (body: object, status = 200): Answer =>
-  () =>
-    Response.json(body, { status })
-const problem = (status: number, code: string, agent_hint = "fix_call") =>
-  json({ code, title: code, detail: code, agent_hint }, status)
 const events =
   (...chunks: ReadonlyArray<string>): Answer =>
   () =>
@@ -136,61 +99,6 @@ describe("The stream of Events", () => {
     const refused = await read(1, undefined, problem(403, "scope_missing", "stop"))
     expect(refused.error).toMatchObject({ code: "scope_missing" })
     expect(refused.opened).toHaveLength(1)
-  })
-})
-
-describe("Sign-in of a program", () => {
-  const started = json({
-    device_code: "dev",
-    user_code: "BBBB-CCCC",
-    verification_uri_complete: "https://a/b",
-    interval_seconds: 5,
-  })
-  const pending = problem(400, "authorization_pending", "wait")
-  const run = async (given: object, ...answers: ReadonlyArray<Answer>) => {
-    const { seen, fetch } = answering(started, ...answers)
-    const codes: Array<unknown> = []
-    const outcome = login({
-      fetch,
-      baseUrl: "https://api.example",
-      name: "desk",
-      onCode: (code) => codes.push(code),
-      ...given,
-    }).catch((error: unknown) => error)
-    await vi.advanceTimersByTimeAsync(120_000)
-    return { outcome: await outcome, seen, codes }
-  }
-
-  it("polls at the interval of the service, five seconds slower when it asks, and returns the key", async () => {
-    const granted = { key: "svc_admin_x" }
-    const { outcome, seen, codes } = await run(
-      { scopes: ["mail:read"], expiresInDays: 7 },
-      pending,
-      problem(400, "slow_down", "wait"),
-      pending,
-      json(granted),
-    )
-    expect(outcome).toEqual(granted)
-    expect(codes).toEqual([{ url: "https://a/b", code: "BBBB-CCCC" }])
-    expect(seen.map(({ at }) => at)).toEqual([0, 5_000, 10_000, 20_000, 30_000])
-    expect(seen.map(({ url, body }) => [new URL(url).pathname, JSON.parse(body!)])).toEqual([
-      ["/api/auth/device", { name: "desk", scopes: ["mail:read"], expires_in_days: 7 }],
-      ...Array(4).fill(["/api/auth/device/token", { device_code: "dev" }]),
-    ])
-  })
-
-  it("fails if it is denied, if the service is not reached, or when it is aborted", async () => {
-    const denied = await run({}, pending, problem(400, "device_code_denied", "stop"))
-    expect(denied.outcome).toMatchObject({ code: "device_code_denied" })
-    expect(denied.outcome).toBeInstanceOf(ApiError)
-    expect(JSON.parse(denied.seen[0]!.body!)).toEqual({ name: "desk" })
-    const lost = await run({}, () => Promise.reject(new TypeError("fetch failed")))
-    expect(lost.outcome).toMatchObject({ message: expect.stringContaining("is unreachable") })
-    expect(lost.seen).toHaveLength(2)
-    const abort = new AbortController()
-    setTimeout(() => abort.abort(new Error("enough")), 7_000)
-    const aborted = await run({ signal: abort.signal }, pending)
-    expect([aborted.outcome, aborted.seen.length]).toEqual([new Error("enough"), 2])
   })
 })
 

@@ -1,5 +1,5 @@
 /** Signing in a program: the account holder approves a code in the browser, and the program receives an Admin Key. */
-import { ApiError } from "./Errors.ts"
+import { ApiError, ConnectionError } from "./Errors.ts"
 import type { Calls } from "./generated.ts"
 import { type ClientOptions, makeTransport, pause } from "./Transport.ts"
 
@@ -17,7 +17,13 @@ export interface LoginOptions extends Omit<ClientOptions, "key"> {
   readonly signal?: AbortSignal
 }
 
-/** Returns the approved key. Throws an `ApiError` if the account holder denies it or the code expires. */
+/** The longest interval in milliseconds between polls while the service is unreachable. */
+const slowestPoll = 60_000
+
+/**
+ * Returns the approved key. Throws an `ApiError` if the account holder denies it or the code expires. A failed connection and a
+ * busy service are no denial, so polling continues more slowly until the code expires (RFC 8628 section 3.5).
+ */
 export const login = async ({
   name,
   onCode,
@@ -37,17 +43,22 @@ export const login = async ({
     await transport.send({ method: "POST", path: "/api/auth/device", body: begin }, abort)
   ).json()) as Started
   onCode({ url: started.verification_uri_complete, code: started.user_code })
-  let interval = started.interval_seconds
+  let interval = started.interval_seconds * 1000
+  const isExpired = () => Date.now() > Date.parse(started.expires_at)
   while (true) {
-    await pause(interval * 1000, signal)
+    await pause(interval, signal)
     try {
       const body = { device_code: started.device_code }
       const response = await transport.send({ method: "POST", path: "/api/auth/device/token", body }, abort)
       return (await response.json()) as Granted
     } catch (error) {
-      if (!(error instanceof ApiError)) throw error
-      if (error.code === "slow_down") interval += 5
-      else if (error.code !== "authorization_pending") throw error
+      const code = error instanceof ApiError ? error.code : undefined
+      const isPassing = error instanceof ApiError ? error.agentHint === "wait" : error instanceof ConnectionError
+      if (code === "slow_down") interval += 5_000
+      else if (code !== "authorization_pending") {
+        if (!isPassing || isExpired()) throw error
+        interval = Math.min(interval * 2, slowestPoll)
+      }
     }
   }
 }

@@ -5,13 +5,13 @@ from __future__ import annotations
 import asyncio
 import unittest
 from contextlib import aclosing
-from typing import List
+from typing import Callable, List
 
 import httpx
 
-from harness import COMMAND, Site, application, public, server
+from harness import COMMAND, Site, application, busy, public, refused, server
 
-from agent_identity import ApiError, AsyncClient, async_login, types
+from agent_identity import ApiConnectionError, ApiError, AsyncClient, async_login, types
 from agent_identity._request import content_digest
 
 
@@ -101,6 +101,29 @@ class Async(unittest.IsolatedAsyncioTestCase):
                 await async_login("as program", deny)
             self.assertEqual(raised.exception.code, "device_code_denied")
             await asyncio.gather(*denials)
+
+    async def test_login_continues_while_the_service_is_unreachable_or_busy(self) -> None:
+        end = "2100-01-01T00:00:00.000Z"
+        answers: List[Callable[[httpx.Request], httpx.Response]] = []
+
+        def answer(request: httpx.Request) -> httpx.Response:
+            return answers.pop(0)(request)
+
+        def started(_: httpx.Request) -> httpx.Response:
+            place = {"verification_uri_complete": "https://a/b", "user_code": "BBBB-CCCC"}
+            return httpx.Response(200, json={**place, "device_code": "d", "expires_at": end, "interval_seconds": 0})
+
+        def granted(_: httpx.Request) -> httpx.Response:
+            return httpx.Response(200, json={"key": "svc_admin_x"})
+
+        async with httpx.AsyncClient(transport=httpx.MockTransport(answer)) as http:
+            answers[:] = [started, refused, busy, granted]
+            got = await async_login("p", lambda *_: None, base_url="http://svc.example", http_client=http)
+            self.assertEqual(got["key"], "svc_admin_x")
+            end = "2000-01-01T00:00:00.000Z"
+            answers[:] = [started, refused]
+            with self.assertRaises(ApiConnectionError):
+                await async_login("p", lambda *_: None, base_url="http://svc.example", http_client=http)
 
 
 if __name__ == "__main__":

@@ -2,7 +2,7 @@
 import * as os from "node:os"
 import { Effect, Option, Redacted, Schema } from "effect"
 import { Command, Flag } from "effect/cli"
-import { apiOf, call, connect, explain, understood } from "../client/Connection.ts"
+import { apiOf, call, connect, explain, isPassing, understood } from "../client/Connection.ts"
 import * as Login from "../client/Login.ts"
 import { apiFlag } from "../client/Flags.ts"
 import { withProgress } from "../client/Progress.ts"
@@ -25,7 +25,10 @@ const decodeWho = Schema.decodeUnknownEffect(
 /** The longest interval between polls while the service is unreachable: it is found again soon after it is back. */
 const slowestSeconds = 60
 
-/** Polls as RFC 8628 section 3.5 requires: at the interval, and five seconds slower after each `slow_down`. */
+/**
+ * Polls as RFC 8628 section 3.5 requires: at the interval, and five seconds slower after each `slow_down`. A failed connection
+ * and a busy service are no rejection, so polling continues more slowly.
+ */
 const collect = Effect.fnUntraced(function* (api: string, deviceCode: string, intervalSeconds: number) {
   let interval = intervalSeconds
   while (true) {
@@ -37,9 +40,8 @@ const collect = Effect.fnUntraced(function* (api: string, deviceCode: string, in
     const failure = polled.failure
     if (failure._tag === "Refused" && failure.code === "slow_down") interval = failure.retryAfterSeconds ?? interval + 5
     else if (failure._tag !== "Refused" || failure.code !== "authorization_pending") {
-      // A failed connection is not a rejection (RFC 8628 section 3.5), so polling continues more slowly.
-      if (failure._tag === "OutOfReach") interval = Math.min(interval * 2, slowestSeconds)
-      else return yield* failure
+      if (failure._tag === "Refused" && !isPassing(failure)) return yield* failure
+      interval = Math.min(interval * 2, slowestSeconds)
     }
   }
 })

@@ -18,6 +18,9 @@ export class Refused extends Schema.TaggedError<Refused>()("Refused", {
   problem: Schema.optionalKey(Schema.Unknown),
 }) {}
 
+/** Returns whether the same call may succeed later. */
+export const isPassing = ({ problem }: Refused): boolean => Object(problem).agent_hint === "wait"
+
 /** The service is unreachable. Exit code 3. */
 export class OutOfReach extends Schema.TaggedError<OutOfReach>()("OutOfReach", { message: Schema.String }) {}
 

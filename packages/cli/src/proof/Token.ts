@@ -2,7 +2,7 @@
 import { rename, writeFile } from "node:fs/promises"
 import { Effect, Option, Schedule, Schema } from "effect"
 import { Command, Flag } from "effect/cli"
-import { call, connect, explain, handleOf, Misused, type Refused, understood } from "../client/Connection.ts"
+import { call, connect, explain, handleOf, isPassing, Misused, understood } from "../client/Connection.ts"
 import { apiFlag, handleFlag } from "../client/Flags.ts"
 import { report, say, sayJson } from "../client/Printing.ts"
 
@@ -30,8 +30,6 @@ const write = (file: string, token: string) =>
     },
     catch: (error) => new Misused({ message: `The token cannot be written to ${file}: ${String(error)}` }),
   })
-
-const isPassing = ({ problem }: Refused) => Object(problem).agent_hint === "wait"
 
 export const command = Command.make(
   "token",

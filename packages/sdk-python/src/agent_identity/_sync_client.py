@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import replace
+from datetime import datetime
 from types import TracebackType
 from typing import Any, Generator, Callable, Mapping, Sequence, Type
 from urllib.parse import quote
@@ -14,7 +15,7 @@ import httpx
 from . import _calls, types as t
 from ._sync_api import Api, IdentityApi
 from ._sync_transport import Transport
-from ._errors import AgentIdentityError, ApiError
+from ._errors import AgentIdentityError, ApiConnectionError, ApiError
 from ._request import NOT_GIVEN, Attempt, RequestOptions, NotGiven, Settings, content_digest
 from ._tunnel import Tunnel, TunnelTarget, open_tunnel
 from ._version import API_VERSION
@@ -24,6 +25,8 @@ _REDIRECTS = 20
 """The most redirects of one request, as in browsers."""
 _LONGEST_WAIT = 60
 """The longest wait of one call, in seconds."""
+_SLOWEST_POLL = 60
+"""The longest interval in seconds between polls of a sign-in while the service is unreachable."""
 
 
 class Identity(IdentityApi):
@@ -239,7 +242,8 @@ def login(
 ) -> t.MintedKey:
     """Signs in a program: the account holder approves a code in the browser, and the program receives an Admin Key.
 
-    Raises an `ApiError` if the account holder denies it or the code expires.
+    Raises an `ApiError` if the account holder denies it or the code expires. A failed connection and a busy service are no
+    denial, so polling continues more slowly until the code expires (RFC 8628 section 3.5).
 
     Args:
         name: The name of the new key.
@@ -256,14 +260,18 @@ def login(
         started = transport.call(_calls.DEVICE_LOGIN_START, begin, None)
         on_code(started["verification_uri_complete"], started["user_code"])
         interval = started["interval_seconds"]
+        end = datetime.fromisoformat(started["expires_at"].replace("Z", "+00:00")).timestamp()
         while True:
             time.sleep(interval)
             try:
                 return transport.call(_calls.DEVICE_LOGIN_POLL, {"device_code": started["device_code"]}, None)
-            except ApiError as error:
-                if error.code == "slow_down":
+            except (ApiError, ApiConnectionError) as error:
+                code = error.code if isinstance(error, ApiError) else None
+                if code == "slow_down":
                     interval += 5
-                elif error.code != "authorization_pending":
-                    raise
+                elif code != "authorization_pending":
+                    if (isinstance(error, ApiError) and error.agent_hint != "wait") or time.time() > end:
+                        raise
+                    interval = min(interval * 2, _SLOWEST_POLL)
     finally:
         transport.close()
