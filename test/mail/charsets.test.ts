@@ -1,4 +1,5 @@
 /** Texts in ISO-2022 and HZ, byte by byte. */
+import { charset } from "@svc/mail-gateway/mail/mime/Charset"
 import * as Iso2022 from "@svc/mail-gateway/mail/mime/Iso2022"
 import { describe, expect, it } from "vitest"
 
@@ -37,4 +38,12 @@ describe("ISO-2022", () => {
     ["\x1b$)C\x0e0!\x0fa", "가a"],
     ["\x0e0!\x0f", "가"],
   ])("%j is %j", (bytes, text) => expect(Iso2022.iso2022(Buffer.from(bytes, "latin1"))).toBe(text))
+})
+
+describe("UTF-7", () => {
+  it("is decoded up to 64 KiB, since its decoder takes more than linear time", () => {
+    for (const name of ["utf-7", "utf-7-imap"])
+      expect(charset(Buffer.alloc(100_000, "a"), name)).toHaveLength(64 * 1024)
+    expect(charset(Buffer.alloc(100_000, "a"), "iso-8859-1")).toHaveLength(100_000)
+  })
 })

@@ -48,6 +48,7 @@ describe("Link targets", () => {
       Array.from({ length: count }, (_, n) => `<a href=https://a.example/${n}>x</a>`).join("")
     expect(linksOf(many(100))).toHaveLength(100)
     expect(linksOf(many(101))).toHaveLength(100)
+    expect(linksOf(`${"x".repeat(256 * 1024)}${many(1)}`)).toEqual([])
     const long = linksOf(`<a href=https://a.example/>${"x".repeat(500)}</a>`)
     expect(long[0]!.text).toHaveLength(200)
     expect(Links.link(`${"x".repeat(199)}\u{1f600}`, "https://a.example/").text).toBe(`${"x".repeat(199)}\ufffd`)
@@ -89,6 +90,9 @@ describe("A link whose text names another host", () => {
     ["paypal\u3002com", "https://evil.example/", true],
     ["192.0.2.1", "https://192.0.2.2/", true],
     ["help@bank.example", "mailto:help@evil.example", true],
+    ["help@bank.example", "mailto:help@bank.example@evil.example", true],
+    ["help@bank.example", "mailto:a@evil.example,help@bank.example", true],
+    ["www.bank.unknown", "https://evil.example/", true],
     ["billing@bank.example", "https://evil.example/", true],
     ["https://report.pdf/", "https://evil.example/", true],
     ["paypal.com", "https://www.paypal.com/", false],
@@ -196,6 +200,7 @@ describe("Invisible text", () => {
     "<div style='position:relative;left:-5000px'>seen</div>",
     "<div style='position:absolute;left:-99px'>seen</div>",
     "<div style='color:rgba(0,0,0,0.3)'>seen</div>",
+    "<div style='color:#000f'>seen</div>",
     "<div style='color:#eee'>seen</div>",
     "<div style='color:hsl(0 0% 100%)'>seen</div>",
     "<div style='color:#ddd'>seen</div>",
@@ -215,7 +220,7 @@ describe("Invisible text", () => {
     "<div style='color:transparent;color:black'>seen</div>",
     "<div style='background-color:#000'><p style='background:linear-gradient(#fff,#fff);color:#000'>seen</p></div>",
     "<style>@media print{.m{display:none}.n{color:red}}.k{color:red}</style><p class=m>seen</p>",
-    "<div style='display:none'><table><tr><td>no</div></td></tr></table></div><p>seen</p>",
+    "<div style='display:none'><table><tr><td>no</div>no</td></tr></table></div><p>seen</p>",
     // A cell or item of a nested table or list does not close the one around that table or list.
     "<table><td style='display:none'>no<table><td>no</table>no</table>seen",
     "<table><td style='display:none'>no<table><th>no</table>no</table>seen",
@@ -288,6 +293,7 @@ describe("The text of HTML", () => {
     [`${"<blockquote type=cite>".repeat(12)}a${"</blockquote>".repeat(12)}b`, `${">".repeat(10)} a\n\nb`],
     ["<blockquote type=cite>a<blockquote type=CITE>b</blockquote>c</blockquote>", "> a\n>\n>> b\n>\n> c"],
     ["<blockquote>a</blockquote><blockquote type=cite>b<blockquote>c</blockquote>d", "a\n\n> b\n>\n> c\n>\n> d"],
+    ["<b><blockquote type=cite>a</b>b", "> a\nb"],
     ["a<br/>b<hr/>c", "a\nb\nc"],
     ["1 < 2 &amp", "1 < 2 &"],
     ["<style>p{}</style>.y{display:none}<p class=y>b", ".y{display:none}\n\nb"],

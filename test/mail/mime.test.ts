@@ -145,6 +145,11 @@ describe("A thousand parts", () => {
     expect(found[0]).toMatch(/^ä/)
     expect(found.at(-1)).toContain(undecoded)
   })
+
+  it("have no parameter read behind 120 characters once all fields together have 128 KiB", () => {
+    const found = names(parts(() => `Content-Type: image/png; x=${"a".repeat(150)}; name=f.png`))
+    expect([found[0], found.at(-1)]).toEqual(["f.png", null])
+  })
 })
 
 describe("Arbitrary bytes", () => {

@@ -23,9 +23,9 @@ describe("A part", () => {
   })
 
   it("has several languages and the last of repeated fields in its BODYSTRUCTURE", () => {
-    const fields = "Content-Language: de, fr\nContent-ID: <1>\nContent-ID: <2>"
+    const fields = "Content-Language: de, fr,en\nContent-ID: <1>\nContent-ID: <2>"
     const written = Structure.write(Structure.make(bytes(`${fields}\n\nx`)).root, true)
-    expect(written).toBe('("text" "plain" ("charset" "us-ascii") "<2>" NIL "7bit" 1 0 NIL NIL ("de" "fr") NIL)')
+    expect(written).toBe('("text" "plain" ("charset" "us-ascii") "<2>" NIL "7bit" 1 0 NIL NIL ("de" "fr" "en") NIL)')
   })
 
   it("ends at its delimiter, wherever the steps of the search divide the line", () => {
@@ -199,6 +199,12 @@ describe("A header", () => {
     expect([rows.map(({ key }) => key), long.toString("latin1", bodyStart)]).toEqual([["a"], "body"])
     const endless = bytes("A: 1\n".repeat(2_001))
     expect(Header.read(endless, 0, endless.length).bodyStart).toBe(endless.length)
+  })
+
+  it("has addresses up to 32 KiB of all its address fields", () => {
+    const people = Array.from({ length: 100 }, (_, n) => `${"a".repeat(190)}${n}@x.example`).join(",")
+    const { to, cc, bcc } = mail(`To: ${people}\nCc: ${people}\nBcc: a@x.example\n\nx`)
+    expect([to.length, cc.length, bcc.length]).toEqual([100, 61, 0])
   })
 
   it("has groups whose members are recipients", () => {

@@ -54,6 +54,7 @@ describe("HTML that declares its charset", () => {
     expect(named("<meta charset=koi8-r>", "\xe9", "text/html; charset=iso-8859-1")).toBe("é")
     expect(named("<meta charset=koi8-r>", "\xc3\xa9", 'text/html; charset=""')).toBe("ц╘")
     expect(named(`<!--${" ".repeat(1_100)}--><meta charset=koi8-r>`, "\xc3\xa9")).toBe("é")
+    expect(named("<meta charset=koi8-r>", "\xc3\xa9", "text/plain")).toBe("<meta charset=koi8-r>é")
     const base64 = Buffer.from("<meta charset=koi8-r><p>\xf0", "latin1").toString("base64")
     expect(mail(`Content-Type: text/html\r\nContent-Transfer-Encoding: base64\r\n\r\n${base64}\r\n`).text).toBe("П")
   })

@@ -66,6 +66,11 @@ describe("FETCH", () => {
     expect(await vanished("1:4")).toEqual(["* VANISHED (EARLIER) 1,3"])
     expect(await vanished("2:3")).toEqual(["* VANISHED (EARLIER) 3"])
     expect(await vanished("2")).toEqual([])
+    // The star is the highest UID that was assigned, although its message is removed.
+    await other.feed(Buffer.from(`${append("d")}e STORE 2 +FLAGS (\\Deleted)\r\nf EXPUNGE\r\n`))
+    await session.feed(Buffer.from("e NOOP\r\n"))
+    session.forget()
+    expect(await vanished("5:*")).toEqual(["* VANISHED (EARLIER) 5"])
   })
 
   it("returns a removed message by its number, and says that it was removed", async () => {
@@ -123,6 +128,22 @@ describe("SORT and SEARCH", () => {
     expect(text).toContain("* SEARCH 2 3\r\n")
   })
 
+  it("resolve the star to the last UID or the last number, and refuse to order more than 50,000 messages", async () => {
+    const removal = ["f SELECT INBOX", "g STORE 1 +FLAGS (\\Deleted)", "h EXPUNGE"]
+    const text = await said([...letters, ...removal, "i SEARCH UID *", "j SEARCH *"])
+    expect(text).toMatch(/\* SEARCH 3\r\ni OK .*\r\n\* SEARCH 3\r\nj OK/)
+    const ordered = (count: number) => {
+      const memory = MemoryStore.make()
+      const uids = Array.from({ length: count }, (_, n) => n + 1)
+      const open: Store["open"] = (of) => Effect.map(memory.open(of), (one) => ({ ...one, uids, uidNext: count + 1 }))
+      const search = () => Effect.succeed({ uids, modseqs: uids })
+      const commands = ["a SELECT INBOX", "b SORT (SUBJECT) UTF-8 ALL", "c THREAD REFERENCES UTF-8 ALL"]
+      return said(commands, { store: { ...memory, open, search } })
+    }
+    expect(await ordered(50_000)).toMatch(/\nb OK [^]*\nc OK /)
+    expect(await ordered(50_001)).toMatch(/\nb NO \[LIMIT\] .*\r\nc NO \[LIMIT\] /)
+  })
+
   it("keep the saved result if a search fails that saves nothing, and lose it otherwise", async () => {
     const text = await said([
       ...letters,
@@ -142,6 +163,29 @@ describe("SELECT", () => {
     const text = await said([...letters, "e ENABLE QRESYNC", "f SELECT INBOX (QRESYNC (1 4))"])
     expect(text).not.toContain("VANISHED")
     expect(text).toMatch(/\* 4 FETCH \(UID 4 FLAGS \(.*\) MODSEQ \(5\)\)\r\nf OK/)
+  })
+})
+
+describe("SELECT with CONDSTORE", () => {
+  it("adds the MODSEQ to the responses of later commands", async () => {
+    const stored = (select: string) => said([letters[0]!, select, "c STORE 1 +FLAGS (\\Flagged)"])
+    expect(await stored("b SELECT INBOX (CONDSTORE)")).toMatch(/\* 1 FETCH \(MODSEQ \(3\) FLAGS .*\r\nc OK/)
+    expect(await stored("b SELECT INBOX")).not.toMatch(/ MODSEQ \(/)
+  })
+})
+
+describe("Any command", () => {
+  it("reports the changes of which the Mailbox has notified the session", async () => {
+    let notify = () => {}
+    const store: Store = { ...MemoryStore.make(), watch: (heard) => Effect.sync(() => void (notify = heard)) }
+    const session = await open({ store })
+    await session.feed(Buffer.from(`${login}b SELECT INBOX\r\n`))
+    const heard = notify
+    await said([letters[0]!], { store })
+    session.forget()
+    heard()
+    await session.feed(Buffer.from("c STATUS Sent (MESSAGES)\r\n"))
+    expect(session.said()).toMatch(/\* 1 EXISTS\r\n[^]*c OK/)
   })
 })
 
@@ -203,6 +247,19 @@ describe("commands on folders", () => {
     )
     expect(text).toContain('d OK SUBSCRIBE completed.\r\n* LSUB (\\Noselect) "/" x/y\r\ne OK')
     expect(text).toContain('* LSUB (\\Noselect) "/" x\r\nf OK')
+  })
+
+  it("list a folder for its children only if those are not listed themselves", async () => {
+    const text = await said([
+      "a CREATE x/y",
+      "b CREATE x",
+      "c SUBSCRIBE x/y",
+      'd LIST (SUBSCRIBED RECURSIVEMATCH) "" *',
+      'e LIST (SUBSCRIBED RECURSIVEMATCH) "" %',
+    ])
+    const [, all, top] = /c OK .*\r\n([^]*)d OK .*\r\n([^]*)e OK/.exec(text)!
+    expect(all).toMatch(/^\* LIST \(\S+ \\Subscribed\) "\/" x\/y\r\n$/)
+    expect(top).toBe('* LIST (\\HasChildren) "/" x ("CHILDINFO" ("SUBSCRIBED"))\r\n')
   })
 
   it("refuse an unknown special use, and close a selected folder that is deleted", async () => {

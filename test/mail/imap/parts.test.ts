@@ -81,6 +81,15 @@ describe("FETCH of a part", () => {
     expect(said).toBe(`* 1 FETCH (${label} ${value})\r\nz OK FETCH completed.\r\n`)
   })
 
+  it("BINARY[] of a message in Base64 is the message as it is stored", async () => {
+    const encoded = "Subject: x\r\nContent-Transfer-Encoding: base64\r\n\r\nYWJj"
+    const session = await open()
+    await session.feed(Buffer.from(`${login}b APPEND INBOX {${encoded.length}+}\r\n${encoded}\r\nc SELECT INBOX\r\n`))
+    session.forget()
+    await session.feed(Buffer.from("d FETCH 1 (BINARY.PEEK[] BINARY.PEEK[1])\r\n"))
+    expect(session.said()).toContain(`* 1 FETCH (BINARY[] ${literal(encoded)} BINARY[1] ${literal("abc")})\r\n`)
+  })
+
   it.each([
     ["BINARY.PEEK[3]", "NIL"],
     ["BINARY.SIZE[3]", "0"],

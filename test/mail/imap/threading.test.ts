@@ -27,6 +27,16 @@ describe("Threads by references", () => {
     ["replies to a missing message", [mail(2, [1]), mail(3, [1])], "((2)(3))"],
     ["one reply to a missing message", [mail(2, [1])], "(2)"],
     ["a missing message in between", [mail(1), mail(3, [1, 2]), mail(4, [1, 2])], "(1 (3)(4))"],
+    [
+      "replies to a reply in the order of their dates",
+      [mail(1), mail(2, [1]), mail(3, [1, 2], "a", 9), mail(4, [1, 2], "b", 8)],
+      "(1 2 (4)(3))",
+    ],
+    [
+      "a reply for which a later message names another parent",
+      [mail(1), mail(2), mail(3, [1]), mail(4, [2, 3])],
+      "(1 3 4)(2)",
+    ],
     ["a loop", [mail(1, [2]), mail(2, [1])], "(2 1)"],
     ["a reference to itself", [mail(1, [1]), mail(2)], "(1)(2)"],
     ["a repeated Message-ID", [mail(1), { ...mail(2), messageId: "<1>" }, mail(3, [1])], "(1 3)(2)"],

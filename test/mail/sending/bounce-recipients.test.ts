@@ -7,7 +7,9 @@ import { Unavailable } from "@svc/domain/problems/Problem"
 import * as BounceAddress from "@svc/mail-gateway/mail/sending/BounceAddress"
 import { Bounces } from "@svc/mail-gateway/mail/sending/Bounces"
 import { expect, layer } from "@effect/vitest"
+import { Timing } from "@svc/mail-gateway/Timing"
 import { Effect, Layer } from "effect"
+import { TestClock } from "effect/testing"
 import { foundation } from "../../harness/Stores.ts"
 
 const recorded: Array<readonly [mailbox: string, bounce: object]> = []
@@ -65,6 +67,32 @@ layer(Bounces.layer.pipe(Layer.provide(identities), Layer.provideMerge(foundatio
       // The server that reports tries again.
       for (failing of [Effect.fail(new Unavailable({ detail: "down", retry_after_seconds: 1 })), Effect.die("broken")])
         expect(yield* Effect.flip(record(address(one!), [named]))).toMatchObject({ _tag: "BouncesUnavailable" })
+    }),
+  )
+
+  it.effect("is accepted from mail servers only, and 20 times a day for each message and client", () =>
+    Effect.gen(function* () {
+      const { judge, accepted } = yield* Bounces
+      const sealing = yield* Sealing
+      const rows = yield* Effect.all([makeUuidV7, makeUuidV7])
+      const [one, two] = rows.map((row) => `${BounceAddress.localPart(sealing, row)}@mail.localhost`)
+      const client = "192.0.2.1"
+      const senders = ["", "MAILER-DAEMON@x.example", "mailer-daemon", "ada@x.example", "mailer-daemons@x.example"]
+      const servers = yield* Effect.forEach(senders, (sender) => judge(one!, sender, client))
+      expect(servers).toEqual(["take", "take", "take", "not_a_server", "not_a_server"])
+      expect(yield* judge("bounce+x@mail.localhost", "", client)).toBe("not_ours")
+      // A message to the same address twice counts once.
+      for (let count = 0; count < 19; count++) yield* accepted([one!, one!, "ada@mail.localhost"], client)
+      expect(yield* judge(one!, "", client)).toBe("take")
+      yield* accepted([one!], client)
+      expect(yield* judge(one!, "", client)).toBe("too_many")
+      expect([yield* judge(two!, "", client), yield* judge(one!, "", "192.0.2.2")]).toEqual(["take", "take"])
+      yield* TestClock.adjust(Timing.bounceWindowMillis - 1)
+      expect(yield* judge(one!, "", client)).toBe("too_many")
+      yield* TestClock.adjust(1)
+      expect(yield* judge(one!, "", client)).toBe("take")
+      yield* accepted([one!], client)
+      expect(yield* judge(one!, "", client)).toBe("take")
     }),
   )
 })

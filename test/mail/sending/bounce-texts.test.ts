@@ -34,12 +34,16 @@ describe("The text of a bounce", () => {
       "",
       "<kurt@example.org>:",
       "I tried for too long.",
+      "",
+      "<ada@example.org>:",
+      "User unknown",
     )
     expect(found).toEqual([
       { addresses: ["grace@example.org"], status: null, diagnostic: "550 No such user", hard: true },
       { addresses: ["alan@example.org"], status: null, diagnostic: "552 Over quota", hard: false },
       // If the text says nothing about this recipient, its first reason counts.
       { addresses: ["kurt@example.org"], status: null, diagnostic: "550 No such user", hard: true },
+      { addresses: ["ada@example.org"], status: null, diagnostic: "User unknown", hard: true },
     ])
   })
 
@@ -53,6 +57,32 @@ describe("The text of a bounce", () => {
         hard: true,
       })),
     )
+  })
+
+  it("says of each recipient that the header names what stands below its address", () => {
+    const fields = ["X-Failed-Recipients: alan@example.org, grace@example.org"]
+    const sections = ["<grace@example.org>:", "550 No such user", "", "<alan@example.org>:", "552 Over quota"]
+    expect(reported(fields, ...sections)).toMatchObject([
+      { addresses: ["alan@example.org"], diagnostic: "552 Over quota", hard: false },
+      { addresses: ["grace@example.org"], diagnostic: "550 No such user", hard: true },
+    ])
+  })
+
+  it("counts instead of a report within the returned message", () => {
+    const returned = ["Content-Type: multipart/report; boundary=c", "", "--c", "Content-Type: message/delivery-status"]
+    const victim = ["", "Final-Recipient: rfc822; victim@example.org", "Status: 5.1.1", "--c--"]
+    const parts = [
+      "--b",
+      "",
+      "Delivery failed.",
+      "--b",
+      "Content-Type: message/rfc822",
+      "",
+      ...returned,
+      ...victim,
+      "--b--",
+    ]
+    expect(reported(["Content-Type: multipart/mixed; boundary=b"], ...parts)).toMatchObject([{ addresses: [] }])
   })
 
   it("names an address without the full stop that ends its sentence", () => {

@@ -144,7 +144,7 @@ export class StyleSheet {
         if (depth++ === 0) selectors = between
         continue
       }
-      if (depth === 1 && !selectors.includes("@")) this.#rule(selectors, between)
+      if (depth === 1) this.#rule(selectors, between)
       depth = Math.max(0, depth - 1)
     }
   }

@@ -10,14 +10,10 @@ import * as Flags from "./Flags.ts"
 import { type Folder, type Marked, Refused, type Store } from "./Store.ts"
 import { View } from "./View.ts"
 
-export const find = Effect.fnUntraced(function* (
-  store: Store,
-  name: string,
-  code: "NONEXISTENT" | "TRYCREATE" = "NONEXISTENT",
-) {
+export const find = Effect.fnUntraced(function* (store: Store, name: string) {
   const { folders } = yield* store.folders
   const folder = folders.find((one) => one.name === name)
-  if (folder === undefined) return yield* new Refused({ code, message: "The mailbox does not exist." })
+  if (folder === undefined) return yield* new Refused({ code: "NONEXISTENT", message: "The mailbox does not exist." })
   return folder
 })
 
