@@ -67,6 +67,7 @@ describe("A message of a program", () => {
     ["with a report in it", mixed("\r\nt", "Content-Type: message/delivery-status\r\n\r\nx: y")],
     ["whose HTML shows a missing image", letter("text/html", '<img src="cid:missing@x">')],
     ["that is too large", Buffer.concat([letter("text/plain", ""), Buffer.alloc(7 * 1024 * 1024, "x")])],
+    ["with a file that is too large", mixed("\r\nt", `Content-Type: image/png\r\n\r\n${"x".repeat(7 * 1024 * 1024)}`)],
     ["whose subject is too long", letter("text/plain", "t", "", "s".repeat(1_000))],
   ])("%s is no draft, since something would be lost", (_, message) =>
     expect(DraftMessage.read(message)).toBeUndefined(),

@@ -53,6 +53,13 @@ describe("Sanitized HTML", () => {
   })
 })
 
+describe("Nested HTML", () => {
+  it("is refused above 500 elements, of which up to 100 are kept", () => {
+    expect(count("<b>".repeat(500), "<b>")).toBe(100)
+    expect(clean("<b>".repeat(501))).toBeUndefined()
+  })
+})
+
 describe("Blank HTML", () => {
   it("has at most 200 lines between two words", () => {
     expect(count("<br>".repeat(201), "<br>")).toBe(200)

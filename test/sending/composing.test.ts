@@ -3,7 +3,7 @@ import { Composer, type Letter } from "@svc/cluster/mail/sending/Composer"
 import { ComposingThread } from "@svc/mail-gateway/mail/composing/ComposingThread"
 import { layerWithout } from "@svc/mail-gateway/mail/composing/Composition"
 import { write } from "@svc/mail-gateway/mail/composing/MessageWriter"
-import { Effect, Layer } from "effect"
+import { Effect, Fiber, Layer } from "effect"
 import { describe, expect } from "vitest"
 
 /** A message that is large enough to be composed in the worker thread. */
@@ -39,6 +39,20 @@ describe("a composing thread", () => {
       const words = ["first", "end the thread", "next", "loop forever", "after it", "last"]
       const answers = yield* Effect.forEach(words, written, { concurrency: "unbounded" })
       expect(answers).toEqual([true, "message_invalid", true, "message_invalid", true, true])
+    }).pipe(Effect.provide(layerWithout.pipe(Layer.provide(stuck)))),
+  )
+
+  it.live("has at most 32 letters waiting, only of callers that still wait", () =>
+    Effect.gen(function* () {
+      const { compose } = yield* Composer
+      const begin = (words: string) => Effect.forkChild(compose(letter(words)), { startImmediately: true })
+      // One letter is being composed.
+      const fibers = yield* Effect.forEach(Array.from({ length: 33 }), () => begin("loop forever"))
+      const late = yield* Effect.flip(compose(letter("too late")))
+      expect(late).toMatchObject({ _tag: "unavailable", retry_after_seconds: 5 })
+      yield* Fiber.interrupt(fibers[7]!)
+      expect((yield* begin("in time")).pollUnsafe()).toBeUndefined()
+      expect(yield* Effect.flip(compose(letter("too late")))).toMatchObject({ _tag: "unavailable" })
     }).pipe(Effect.provide(layerWithout.pipe(Layer.provide(stuck)))),
   )
 
@@ -105,9 +119,13 @@ describe("a sent message", () => {
     expect(await searched({ text: undefined, html: "<p>Pangolins alone.</p>" })).toContain("pangolins alone.")
   })
 
-  it.each(["en", "de", "fr"] as const)("names the language of its disclosure, %s, in its HTML", async (language) => {
-    const written = await write({ ...letter("Hello."), text: "Hello.", html: "<p>Hello.</p>", language })
-    if (written._tag !== "Composed") throw new Error(written._tag)
-    expect(Buffer.from(written.composed.content.html ?? "").toString()).toContain(`<html lang="${language}">`)
-  })
+  it.each(["en", "de", "fr"] as const)(
+    "names the language of its disclosure, %s, in its HTML and its header",
+    async (language) => {
+      const written = await write({ ...letter("Hello."), text: "Hello.", html: "<p>Hello.</p>", language })
+      if (written._tag !== "Composed") throw new Error(written._tag)
+      expect(Buffer.from(written.composed.content.html ?? "").toString()).toContain(`<html lang="${language}">`)
+      expect(Buffer.from(written.composed.content.raw).toString()).toContain(`\r\nContent-Language: ${language}\r\n`)
+    },
+  )
 })

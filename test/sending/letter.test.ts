@@ -67,6 +67,11 @@ describe("A letter", () => {
     expect(content.text).toMatch(/^one\n{2,10}two\n/)
   })
 
+  it("has its disclosure between its words and its signature", async () => {
+    const { content } = await written({ text: "Hello.\n\n\n-- \nAda" })
+    expect(content.text).toBe("Hello.\n\n---\nAn AI wrote this message.\n\n-- \nAda\n")
+  })
+
   it("has at most 25 MiB", async () => {
     const zeros = Buffer.alloc(19 * 1024 * 1024).toString("base64")
     const outcome = await write(letter({ attachments: [file(zeros)] }))

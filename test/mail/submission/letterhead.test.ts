@@ -40,6 +40,11 @@ describe("The author of a submitted message", () => {
     expect((await kept("Reply-To: ada+news@MAIL.example")).replyTo[0]?.address).toBe("ada+news@mail.example")
   })
 
+  it("may show at most 200 recipients in a field", async () => {
+    const cc = (count: number) => `Cc: ${Array.from({ length: count }, (_, n) => `a${n}@x.example`).join(",\r\n ")}`
+    expect([await path(cc(200)), await path(cc(201))]).toEqual(["Rewritten", "/cc"])
+  })
+
   it("and recipients have names in one line, and none that contains an address", async () => {
     const { from, cc } = await kept(
       "From: =?utf-8?q?A=0Ada?= <ada@mail.example>\r\nCc: =?utf-8?q?B=0Ab?= <b@x.example>, =?utf-8?q?c=40y.example?= <c@x.example>",
