@@ -9,6 +9,7 @@ it("fold resolves stylised letters before lower case and removes invisible chara
     ["\u202eab\u2066c\u2069", "abc"],
     ["a\u00a0 \u2003b\tc", "a b c"],
     ["İSTANBUL ΟΔΟΣ Straße Œuvre ❤\ufe0f", "istanbul οδοσ strasse oeuvre ❤"],
+    ["ßæœøđðłıþς ÆŒØĐÐŁÞ", "ssaeoeoddlithσ aeoeoddlth"],
     ["한국어", "한국어"],
   ] as const) {
     expect(fold(text), text).toBe(folded)

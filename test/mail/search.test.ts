@@ -208,6 +208,18 @@ plain("a query is read as it is written", () => {
     { kind: "seen", value: false, negated: true },
     { kind: "before", at: new Date("2026-01-02T00:00:00.000Z"), negated: false },
   ])
+  const states = "unread unseen read seen flagged starred unflagged answered unanswered".split(" ")
+  expect(states.flatMap((state) => terms(`is:${state}`)).map((term) => Object.values(term).join())).toEqual([
+    "seen,false,false",
+    "seen,false,false",
+    "seen,true,false",
+    "seen,true,false",
+    "flagged,true,false",
+    "flagged,true,false",
+    "flagged,false,false",
+    "answered,true,false",
+    "answered,false,false",
+  ])
   expect(terms("a ".repeat(20))).toHaveLength(20)
   const refused = [
     'a "b',

@@ -105,6 +105,8 @@ it("lines above an attribution are kept if they begin like one, and white space 
 })
 
 it("a signature ends at the next quote", () => {
+  // A signature stands below some text.
+  expect(textReply("-- \nHello\n> quoted")).toBe("-- \nHello")
   expect(textReply("Yes.\n-- \nAda\n> The slides?\nI bring them.")).toBe("Yes.\nI bring them.")
   // Only a delimiter without its space must have the size of a signature.
   const lines = Array.from({ length: 9 }, (_, n) => `Line ${n}`).join("\n")

@@ -47,6 +47,8 @@ describe("the HTML and the text of a message", () => {
       ["https://good.example"],
     ],
     ["a repeated word", "<p>no no</p>", "no", ["no"], []],
+    ["words around two equal ones", "<p>a X b c Y d</p>", "a b c d", ["X b c Y"], []],
+    ["words around three equal ones", "<p>a X b c d Y</p>", "a b c d", ["X", "Y"], []],
   ])("differ by %s, and the passages are named", (_, html, text, only_in_html, only_in_text) =>
     expect(differenceOf(html, text)).toEqual({ only_in_html, only_in_text }),
   )
@@ -59,6 +61,9 @@ describe("the HTML and the text of a message", () => {
     const numbers = Array.from({ length: 21 }, (_, n) => n)
     const each = (form: string) => numbers.map((n) => `the same words and ${form}${n}`).join(" ")
     const named = (form: string) => numbers.slice(0, 20).map((n) => `${form}${n}`)
+    const links = numbers.map((n) => `<a href="https://x.example/${n}">here</a>`).join(" ")
+    const shown = `${"here ".repeat(21)}https://good.example`
+    expect(differenceOf(links, shown)!.only_in_html).toHaveLength(20)
     expect(differenceOf(`<p>${each("h")}</p>`, each("t"))).toEqual({
       only_in_html: named("h"),
       only_in_text: named("t"),

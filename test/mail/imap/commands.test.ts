@@ -1,5 +1,6 @@
 /** What commands return and change, in sessions of a Mailbox in memory. */
 import { Unavailable } from "@svc/domain/problems/Problem"
+import * as IdleNotifier from "@svc/mail-gateway/mail/imap/session/IdleNotifier"
 import type { Store } from "@svc/mail-gateway/mail/imap/session/Store"
 import { Effect, Stream } from "effect"
 import { describe, expect, it } from "vitest"
@@ -218,6 +219,21 @@ describe("APPEND, MOVE and NOOP", () => {
 })
 
 describe("IDLE", () => {
+  it("starts one more synchronization for all notifications during one", async () => {
+    const ends: Array<() => void> = []
+    const look = Effect.callback<boolean>((resume) => void ends.push(() => resume(Effect.succeed(true))))
+    const notify = IdleNotifier.make((effect) => void Effect.runFork(effect), look)
+    for (let count = 0; count < 3; count++) notify()
+    await expect.poll(() => ends.length).toBe(1)
+    ends[0]!()
+    await expect.poll(() => ends.length).toBe(2)
+    ends[1]!()
+    await new Promise(setImmediate)
+    expect(ends).toHaveLength(2)
+    notify()
+    await expect.poll(() => ends.length).toBe(3)
+  })
+
   it("reports changes that could not be read at its beginning once they can be read", async () => {
     const memory = MemoryStore.make()
     let failures = 0
@@ -308,6 +324,15 @@ describe("commands on folders", () => {
     const text = await said(["a SUBSCRIBE gone", 'b LSUB "" gone', 'c LIST (SUBSCRIBED) "" gone', "d UNSUBSCRIBE a//b"])
     expect(text).toContain('* LSUB (\\Noselect) "/" gone\r\nb OK')
     expect(text).toMatch(/\* LIST \(\\NonExistent .*\\Subscribed\) "\/" gone\r\nc OK .*\r\nd OK /)
+  })
+
+  it("accept a name in Latin-1 that is not UTF-8, and keywords of up to 100 characters", async () => {
+    const session = await open()
+    await session.feed(Buffer.from(`${login}b CREATE "caf\u00e9"\r\nc LIST "" caf*\r\n`, "latin1"))
+    expect(session.said()).toContain('"/" caf&AOk-\r\n')
+    const keyword = (tag: string, length: number) => `${tag} STORE 1 +FLAGS (${"x".repeat(length)})`
+    const text = await said([letters[0]!, "b SELECT INBOX", keyword("c", 100), keyword("d", 101)])
+    expect(text).toMatch(/\nc OK [^]*\nd BAD One of the flags cannot be stored/)
   })
 
   it("permit no flags in a folder that was opened by EXAMINE", async () => {

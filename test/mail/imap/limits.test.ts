@@ -1,10 +1,39 @@
-/** Limits of concurrent sessions and of temporary files, at their boundaries. */
+/** Limits of commands, of concurrent sessions and of temporary files, at their boundaries. */
+import { Framing } from "@svc/mail-gateway/mail/imap/protocol/Framing"
 import * as SessionLimits from "@svc/mail-gateway/mail/imap/server/SessionLimits"
 import * as SpoolFiles from "@svc/mail-gateway/mail/imap/server/SpoolFiles"
 import { Effect, Exit } from "effect"
 import { fstatSync, readdirSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { expect, it } from "vitest"
+
+/** Returns the kinds of frames that a client's bytes form, which arrive in chunks of this size. */
+const framesOf = (text: string, size = text.length) => {
+  const limits = { commandBytes: 100, literals: 10, literalBytes: () => 10, heldBytes: 10, passedBytes: 300 }
+  const framing = new Framing(() => ({ ...limits, passedLiteralBytes: 1_000 }))
+  const found: Array<string> = []
+  for (let from = 0; from < text.length; from += size) {
+    const chunk = Buffer.from(text.slice(from, from + size))
+    for (let at = 0; at < chunk.length;) {
+      const next = framing.next(chunk, at)
+      at = next.at
+      if (next.frame !== undefined) found.push(next.frame._tag)
+    }
+  }
+  return found
+}
+
+it("The lines of a command are limited together, and those of the next command anew", () => {
+  const command = (literals: number) => `${`${"x".repeat(26)}{1+}\r\ny`.repeat(literals)}z\r\n`
+  expect(framesOf(command(3).repeat(3))).toEqual(["Command", "Command", "Command"])
+  expect(framesOf(`${command(4)}a NOOP\r\n`)).toEqual(["Refused", "Command"])
+})
+
+it("An oversized command ends behind its literals, wherever its bytes are divided, or not at all", () => {
+  const oversized = `${"x".repeat(120)}{5+}\r\nabcde`
+  for (const size of [1, 7, 1_000]) expect(framesOf(`${oversized}\r\na NOOP\r\n`, size)).toEqual(["Refused", "Command"])
+  expect(framesOf(oversized.repeat(3))).toContain("Endless")
+})
 
 it("Sessions are limited per client network, per Mailbox and in all, and an ended session makes room", () => {
   const limits = SessionLimits.make({ inAll: 3, perClient: 2, perMailbox: 1 })
@@ -33,6 +62,13 @@ it("Temporary files together have a maximum size, which a file gives back once",
   await run(Effect.andThen(first.close, first.close))
   expect(spools.room()).toBe(60)
   await run(second.close)
+  expect(spools.room()).toBe(100)
+  // A file that cannot be created takes no space.
+  const { TMPDIR } = process.env
+  process.env["TMPDIR"] = "/dev/null"
+  expect(await run(Effect.flip(spools.open(60)))).toMatchObject({ _tag: "unavailable" })
+  if (TMPDIR === undefined) delete process.env["TMPDIR"]
+  else process.env["TMPDIR"] = TMPDIR
   expect(spools.room()).toBe(100)
 })
 

@@ -4,12 +4,19 @@
 import { Effect } from "effect"
 import { expect, it } from "vitest"
 import * as Sets from "@svc/mail-gateway/mail/imap/protocol/Sets"
+import * as Flags from "@svc/mail-gateway/mail/imap/session/Flags"
 import type { Changes, Marked } from "@svc/mail-gateway/mail/imap/session/Store"
 import { View } from "@svc/mail-gateway/mail/imap/session/View"
 import * as FolderFlagCache from "@svc/mail-gateway/mail/imap/store/FolderFlagCache"
 import { random } from "./Sessions.ts"
 
 const folder = { id: "f", name: "INBOX", use: null, uidValidity: 1, uidNext: 1 } as const
+
+it("flags are those of the message, its labels, and its tags that are keywords, each once", () => {
+  const marks = { seen: true, flagged: false, answered: true, deleted: false, draft: false }
+  const flags = Flags.shown({ ...marks, labels: ["a", "$forwarded"], tags: ["a", "b", "c d"] })
+  expect(flags).toEqual(["\\Answered", "\\Seen", "a", "$Forwarded", "b"])
+})
 
 it("the flag cache returns current flags and reads the whole folder once", async () => {
   const next = random(11)

@@ -81,6 +81,14 @@ describe("FETCH of a part", () => {
     expect(said).toBe(`* 1 FETCH (${label} ${value})\r\nz OK FETCH completed.\r\n`)
   })
 
+  it("BODY[] of a message that is not UTF-8 is exactly its bytes", async () => {
+    const bytes = Buffer.from("Subject: \u00e9\r\n\r\n\u00ff\u00fe\u0080", "latin1")
+    const session = await open()
+    await session.feed(Buffer.concat([Buffer.from(`${login}b APPEND INBOX {${bytes.length}+}\r\n`), bytes]))
+    await session.feed(Buffer.from("\r\nc SELECT INBOX\r\nd FETCH 1 BODY.PEEK[]\r\n"))
+    expect(session.said()).toContain(`(BODY[] {${bytes.length}}\r\n${bytes.toString("latin1")})\r\n`)
+  })
+
   it("BINARY[] of a message in Base64 is the message as it is stored", async () => {
     const encoded = "Subject: x\r\nContent-Transfer-Encoding: base64\r\n\r\nYWJj"
     const session = await open()

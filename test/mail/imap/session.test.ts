@@ -1,5 +1,6 @@
 /** Sessions without sockets and database, fed bytes in arbitrary chunks. */
 import * as SpoolFiles from "@svc/mail-gateway/mail/imap/server/SpoolFiles"
+import { Unavailable } from "@svc/domain/problems/Problem"
 import { Effect } from "effect"
 import { describe, expect, it } from "vitest"
 import * as MemoryStore from "./MemoryStore.ts"
@@ -62,6 +63,31 @@ describe("an IMAP session", () => {
     expect(spools.room()).toBe(130_000)
     await session.close()
     expect(spools.room()).toBe(200_000)
+  })
+
+  it("stores a large message after one that could not be stored, and closes the storage of each", async () => {
+    const closed: Array<number> = []
+    let opened = 0
+    const opening = () =>
+      Effect.sync(() => {
+        const number = ++opened
+        const pieces: Array<Buffer> = []
+        const failed = Effect.fail(new Unavailable({ detail: "full", retry_after_seconds: 1 }))
+        return {
+          write: (bytes: Buffer) => (number === 1 ? failed : Effect.sync(() => void pieces.push(Buffer.from(bytes)))),
+          read: Effect.sync(() => Buffer.concat(pieces)),
+          close: Effect.sync(() => void closed.push(number)),
+        }
+      })
+    const session = await open({ spools: { room: () => Infinity, open: opening } })
+    await session.feed(Buffer.from(login))
+    session.forget()
+    for (const start of ["b APPEND INBOX", "c APPEND INBOX", "d APPEND INBOX x", "e APPEND INBOX x"])
+      await session.feed(Buffer.from(`${start} {70000+}\r\n${"x".repeat(70_000)}\r\n`))
+    expect(session.said()).toMatch(/^b NO \[UNAVAILABLE\] .*\r\nc OK \[APPENDUID .*\r\nd BAD .*\r\ne BAD /)
+    expect(closed).toEqual([1, 2, 3])
+    await session.close()
+    expect(closed).toEqual([1, 2, 3, 4])
   })
 
   it("accepts a large message only while there is space, and small ones without any", async () => {

@@ -65,6 +65,8 @@ layer(keysLayer)("Outgoing mail", (it) => {
     Effect.gen(function* () {
       const { message, zone } = yield* signed(letter(body))
       expect(yield* judged(message, zone)).toEqual(["pass", "pass"])
+      // The time of a signature is in seconds.
+      expect(message.toString("latin1").match(/\bt=\d{10};/g)).toHaveLength(2)
       if (has("dkimpy")) expect(verify([message], zone, 2)).toEqual([[true, true]])
     }),
   )

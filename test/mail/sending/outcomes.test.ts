@@ -13,3 +13,7 @@ it.each([
     expect(Outcomes.ofReply("a@example.org", reply)).toEqual({ recipient: "a@example.org", state, reply })
   }
 })
+
+it("A failure without a reply has a text of at most 500 characters", () => {
+  expect(Outcomes.withoutReply("x".repeat(501), null).text).toBe("x".repeat(500))
+})

@@ -196,7 +196,6 @@ export class Framing {
     this.#textBytes += text.length
     const isHeld = size <= limits.heldBytes
     this.#literal = { text: before, binary: match[1] === "~", size, isHeld, given: 0 }
-    if (size === 0) this.#endLiteral(this.#literal)
     return waits ? { _tag: "Continue" } : undefined
   }
 

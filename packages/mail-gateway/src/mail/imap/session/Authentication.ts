@@ -44,8 +44,8 @@ export const begin = ({ mechanism, initial }: Named<"AUTHENTICATE">): Step => {
   const known = mechanisms.find((one) => one === mechanism)
   if (known === undefined) return { _tag: "Refused", completion: no("Unknown authentication mechanism.", "CANNOT") }
   const exchange = { mechanism: known }
-  // `=` is an empty initial response (RFC 4959 section 3).
-  if (initial !== undefined) return said(exchange, initial === "=" ? "" : initial)
+  // `=` is an empty initial response (RFC 4959 section 3), and is decoded as an empty text.
+  if (initial !== undefined) return said(exchange, initial)
   return { _tag: "Challenge", text: known === "LOGIN" ? base64("Username:") : "", exchange }
 }
 
