@@ -57,6 +57,14 @@ it("unknown recipients count until the window since the first has passed", () =>
   expect(clients.unknown("192.0.2.1", 2 * window + 1)).toBe(2)
 })
 
+it("unknown recipients of a client count even if the least recent clients are forgotten meanwhile", () => {
+  const clients = Clients.make()
+  clients.unknown("192.0.2.1", 0)
+  const later = Timing.smtpClientWindowMillis + 1
+  for (let n = 0; n <= 10_001; n++) clients.unknown(`10.${Math.floor(n / 250)}.${n % 250}.1`, later)
+  expect(clients.unknown("192.0.2.1", later)).toBe(2)
+})
+
 it("each unknown recipient of a session is answered later than the one before it, and the 20th ends the session", async () => {
   const screening = { isListed: () => Effect.succeed(false), isTooNew: () => Effect.succeed(false) }
   const run = Effect.gen(function* () {

@@ -74,6 +74,7 @@ describe("Message data", () => {
     }
     const hops = (count: number) => `${"Received: from a by b\r\n".repeat(count)}Subject: x\r\n\r\nReceived: no\r\n`
     expect([finished(hops(100)), finished(hops(101))]).toEqual(["fine", "loop"])
+    expect(finished("Received: from a by b\r\n".repeat(101))).toBe("loop")
     for (const each of [undefined, 64 * 1024]) {
       const empty = (lines: number) => finished("\r\n".repeat(lines), each)
       expect([empty(200_000), empty(200_001)]).toEqual(["fine", "short_lines"])

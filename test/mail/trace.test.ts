@@ -1,5 +1,5 @@
 /** The trace fields of a session, whatever the client calls itself. */
-import { received } from "@svc/mail-gateway/mail/smtp/Trace"
+import { received, stamp } from "@svc/mail-gateway/mail/smtp/Trace"
 import { describe, expect, it } from "vitest"
 
 const session = {
@@ -39,5 +39,15 @@ describe("The Received field", () => {
   it("has the second in which the message arrived", () => {
     const dates = [999, 1_000, 1_999, 0].map((millis) => received({ ...session, at: new Date(millis) }).slice(-14))
     expect(dates).toEqual(["00:00:00 +0000", "00:00:01 +0000", "00:00:01 +0000", "00:00:00 +0000"])
+  })
+})
+
+describe("A stamped message", () => {
+  it("has the fields of the service on top, and not the fields that were cut out", () => {
+    const pieces = stamp(["A: 1", "B: 2"], Buffer.from("0123456789"), [
+      [0, 2],
+      [4, 7],
+    ])
+    expect(Buffer.concat(pieces).toString()).toBe("A: 1\r\nB: 2\r\n23789")
   })
 })

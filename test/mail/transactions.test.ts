@@ -4,7 +4,7 @@ import { keyOf, operator, Transactions } from "@svc/mail-gateway/mail/Transactio
 import { Writes } from "@svc/cluster/store/Database"
 import { Timing } from "@svc/mail-gateway/Timing"
 import { describe, expect, it } from "@effect/vitest"
-import { Effect, Fiber, Layer } from "effect"
+import { Context, Deferred, Effect, Fiber, Layer } from "effect"
 import { TestClock } from "effect/testing"
 
 const mail = { sha256: new Uint8Array(32).fill(1), envelopeFrom: "grace@example.org" }
@@ -100,5 +100,35 @@ describe("Equal transactions", () => {
       holder.end(false)
       yield* within([other], work, "busy")
     }).pipe(Effect.provide(transactions)),
+  )
+
+  it.effect("lose their marks in one statement at a time, and at a shutdown in a last one", () =>
+    Effect.gen(function* () {
+      const statements: Array<ReadonlyArray<Uint8Array>> = []
+      const answers = [yield* Deferred.make<void>(), yield* Deferred.make<void>()]
+      const slow = Layer.succeed(Writes, ((_: unknown, keys: ReadonlyArray<Uint8Array>) =>
+        Effect.suspend(() => {
+          const answer = answers[statements.push(keys) - 1]
+          return answer === undefined ? Effect.succeed([]) : Deferred.await(answer)
+        })) as never)
+      const third = new Uint8Array([3])
+      yield* Effect.scoped(
+        Effect.gen(function* () {
+          const { within } = Context.get(yield* Layer.build(Layer.provide(Transactions.layer, slow)), Transactions)
+          const answer = (key: Uint8Array) => Effect.map(within([key], work, "busy"), ({ end }) => end(true))
+          yield* answer(one)
+          yield* settle
+          yield* answer(other)
+          yield* settle
+          expect(statements).toEqual([[one]])
+          yield* Deferred.succeed(answers[0]!, undefined)
+          yield* settle
+          expect(statements).toEqual([[one], [other]])
+          yield* answer(third)
+          yield* settle
+        }),
+      )
+      expect(statements).toEqual([[one], [other], [other, third]])
+    }),
   )
 })

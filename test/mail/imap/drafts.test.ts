@@ -133,6 +133,9 @@ describe("a subaddress tag", () => {
     const client = await login()
     const names = async () =>
       (await client.say('LIST "" "Tags*"')).untagged.map((line) => line.replace(/^.* "\/" /, ""))
+    await client.say("SELECT INBOX")
+    expect((await client.say("SEARCH KEYWORD Invoices")).untagged[0]).toBe("* SEARCH 1")
+    expect((await client.say("SEARCH UNKEYWORD invoices")).untagged[0]).toBe("* SEARCH")
     expect(await names()).toEqual([])
     expect((await api("GET", "/mail")).body.tag_folders).toBe(false)
     expect((await api("PATCH", "/mail", { tag_folders: true })).body.tag_folders).toBe(true)

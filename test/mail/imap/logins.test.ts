@@ -20,12 +20,17 @@ import { Effect, Fiber, Layer, Redacted } from "effect"
 import { TestClock } from "effect/testing"
 import { foundation, makeOrg } from "../../harness/Stores.ts"
 
+/** The refused logins that their owners see in the audit log. */
+const turnedAway: Array<string> = []
+
 const loginsWith = (resolve: CredentialLookup["Service"]["resolve"]) =>
   Layer.fresh(Logins.Logins.layer({ mailDomain: "mail.localhost" })).pipe(
     Layer.provide([
       Layer.mock(CredentialLookup, { resolve }),
       Layer.mock(Audit, { record: () => Effect.void, kept: () => {}, used: () => {} }),
-      Layer.mock(RefusedCredentials, { turnedAway: () => Effect.void }),
+      Layer.mock(RefusedCredentials, {
+        turnedAway: (_, { action, code }) => Effect.sync(() => void turnedAway.push(`${action} ${code}`)),
+      }),
       Layer.mock(StandingCredentials, {}),
       Layer.mock(StandingPasswords, {}),
     ]),
@@ -139,7 +144,9 @@ describe("a login with an Identity Key", () => {
   it.effect("is refused outside the networks of the key", () =>
     Effect.gen(function* () {
       expect(yield* login("ada", "192.0.2.255")).toBe("ada")
+      turnedAway.length = 0
       expect(yield* login("ada", "192.0.3.0")).toBe("refused")
+      expect(turnedAway).toEqual(["imap.login unauthenticated"])
     }).pipe(Effect.provide(loginsWith(() => Effect.succeed(caller)))),
   )
 

@@ -7,6 +7,8 @@ import * as Sets from "@svc/mail-gateway/mail/imap/protocol/Sets"
 import * as Flags from "@svc/mail-gateway/mail/imap/session/Flags"
 import type { Changes, Marked } from "@svc/mail-gateway/mail/imap/session/Store"
 import { View } from "@svc/mail-gateway/mail/imap/session/View"
+import * as Copying from "@svc/mail-gateway/mail/imap/store/Copying"
+import { unpacked } from "@svc/mail-gateway/mail/imap/store/Rows"
 import * as FolderFlagCache from "@svc/mail-gateway/mail/imap/store/FolderFlagCache"
 import { random } from "./Sessions.ts"
 
@@ -16,6 +18,62 @@ it("flags are those of the message, its labels, and its tags that are keywords, 
   const marks = { seen: true, flagged: false, answered: true, deleted: false, draft: false }
   const flags = Flags.shown({ ...marks, labels: ["a", "$forwarded"], tags: ["a", "b", "c d"] })
   expect(flags).toEqual(["\\Answered", "\\Seen", "a", "$Forwarded", "b"])
+})
+
+it("messages are moved a thousand at a time, and copied together with their UIDs in order", async () => {
+  const asked: Array<readonly [sizes: number, whole: boolean]> = []
+  const copy = (move: boolean, first: number | null) =>
+    Effect.runPromise(
+      Copying.copy(
+        (uids, whole) => {
+          asked.push([Sets.count(uids), whole])
+          const placement = { uid_validity: 7, from: [], to: [] }
+          return Effect.succeed(
+            whole
+              ? {
+                  ...placement,
+                  whole: {
+                    first,
+                    from: [
+                      [1, 2],
+                      [5, 5],
+                    ],
+                  },
+                }
+              : placement,
+          )
+        },
+        [
+          [1, 900],
+          [1_000, 2_599],
+        ],
+        move,
+      ),
+    )
+  expect(await copy(false, 10)).toEqual({ uidValidity: 7, from: [1, 2, 5], to: [10, 11, 12] })
+  expect(await copy(false, null)).toMatchObject({ from: [1, 2, 5], to: [] })
+  await copy(true, null)
+  expect(asked).toEqual([
+    [2_500, true],
+    [2_500, true],
+    [1_000, false],
+    [1_000, false],
+    [500, false],
+  ])
+})
+
+it("flags are unpacked with the whole change counter, and with the labels of the messages that have any", () => {
+  const packed = Buffer.alloc(28)
+  packed.writeInt32BE(7, 0)
+  packed.writeBigInt64BE(2n ** 32n + 5n, 4)
+  packed.writeInt16BE(0b00011, 12)
+  packed.writeInt32BE(9, 14)
+  packed.writeBigInt64BE(6n, 18)
+  expect(unpacked({ packed, labelled: JSON.stringify([[9, ["work"], ["bills"]]]) })).toEqual([
+    { uid: 7, modseq: 2 ** 32 + 5, flags: ["\\Flagged", "\\Seen"] },
+    { uid: 9, modseq: 6, flags: ["work", "bills"] },
+  ])
+  expect(unpacked({ packed: null, labelled: null })).toEqual([])
 })
 
 it("the flag cache returns current flags and reads the whole folder once", async () => {

@@ -51,12 +51,17 @@ it("SEARCH compares the day in the Date field as written, without its time and z
   expect(await found("SENTSINCE 3-May-2022 SENTBEFORE 5-May-2022")).toBe("* SEARCH 1 2")
   // A message without the field was sent on the day of its arrival.
   expect(await found("SENTSINCE 5-May-2022")).toBe("* SEARCH 3")
+  expect([await found("YOUNGER 3600"), await found("OLDER 3600")]).toEqual(["* SEARCH 1 2 3", "* SEARCH"])
   // SORT and THREAD return the messages that were searched for, and no others.
   expect((await client.say("SORT (REVERSE DATE) UTF-8 2:3")).untagged[0]).toBe("* SORT 3 2")
+  expect((await client.say("SORT (DATE) UTF-8 ALL")).untagged[0]).toBe("* SORT 2 1 3")
   const [thread] = (await client.say("THREAD REFERENCES UTF-8 2:3")).untagged
   expect(thread!.match(/\d+/g)).toEqual(["2", "3"])
   await client.append("INBOX", `Subject: s\r\n\r\n${"x".repeat(1000)}\r\n`)
   await client.say("NOOP")
   expect((await client.say("SORT (SIZE) UTF-8 1,3:4")).untagged[0]).toBe("* SORT 3 1 4")
+  const size = Number(/RFC822.SIZE (\d+)/.exec((await client.say("FETCH 4 RFC822.SIZE")).untagged[0]!)![1])
+  expect([await found(`LARGER ${size}`), await found(`LARGER ${size - 1}`)]).toEqual(["* SEARCH", "* SEARCH 4"])
+  expect([await found(`4 SMALLER ${size}`), await found(`4 SMALLER ${size + 1}`)]).toEqual(["* SEARCH", "* SEARCH 4"])
   client.close()
 })

@@ -20,9 +20,10 @@ const login = {
 }
 
 /** Logs in to a session whose client has disconnected meanwhile. */
-const loggedIn = (judge: Logins["Service"]["judge"], times: number, perMailbox = 1) =>
+const loggedIn = (judge: Logins["Service"]["judge"], times: number, perMailbox = 1, open = 0) =>
   Effect.gen(function* () {
     const guests = SessionLimits.make({ inAll: 1, perClient: 1, perMailbox })
+    for (let n = 0; n < open; n++) guests.open(identityId)
     const accounts = yield* Accounts.make(guests)
     const session = { remoteAddress: "192.0.2.1" } as SMTPServerSession
     const codes: Array<number> = []
@@ -45,6 +46,8 @@ describe("A login to the submission server", () => {
     Effect.gen(function* () {
       const outage = () => Effect.fail(new Unavailable({ detail: "x", retry_after_seconds: 1 }))
       expect((yield* loggedIn(() => Effect.succeed(login), 1, 0)).codes).toEqual([454])
+      // A session that was refused does not make room for another one.
+      expect((yield* loggedIn(() => Effect.succeed(login), 2, 1, 1)).codes).toEqual([454, 454])
       expect((yield* loggedIn(outage, 6)).codes).toEqual(Array(6).fill(454))
       const refused = () => Effect.fail(new LoginRefused())
       expect((yield* loggedIn(refused, 5)).codes).toEqual([535, 535, 535, 535, 421])

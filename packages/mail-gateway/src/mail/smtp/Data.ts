@@ -76,7 +76,7 @@ export const make = (maxBytes: number) => {
     if (buffer === undefined || buffer.length < size) {
       const before = buffer === undefined ? chunks : [buffer.subarray(0, length)]
       // Unused capacity is not allocated by the system.
-      buffer = Buffer.allocUnsafeSlow(Math.max(size, Math.min(2 * size, maxBytes)))
+      buffer = Buffer.allocUnsafeSlow(Math.min(2 * size, maxBytes))
       length = 0
       for (const piece of before) length += piece.copy(buffer, length)
       chunks = []
