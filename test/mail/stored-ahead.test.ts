@@ -37,6 +37,15 @@ layer(Layer.provideMerge(Composition.layer, actors()))("A body that was stored b
       expect(yield* owners).toEqual([id, null, null])
       yield* ask(actor.AppendMail({ org_id, folder: "INBOX", mail: appended, change: {} }))
       expect(yield* owners).toEqual([id, id, null])
+      // A late repetition changes only a body that nobody has claimed.
+      for (const mail of [received, unclaimed])
+        yield* storeAhead(sql, mail.message_id, { ...(yield* receivedMail()).content!, text: "late" }, new Date())
+      const texts = rows(
+        (sql) => sql<{ id: string }>`
+          select message_id as id from message_content
+          where text = 'late' and message_id = any(${[received.message_id, unclaimed.message_id]}::uuid[])`,
+      )
+      expect((yield* texts).map(({ id }) => id)).toEqual([unclaimed.message_id])
     }),
   )
 

@@ -84,6 +84,12 @@ layer(actors())("Messages form one conversation", (it) => {
       ]) {
         expect((yield* receive({ subject: "f", references })).thread).toBe(later.thread)
       }
+      // Those who referred to the message itself come first.
+      const asked = yield* receive({ subject: "g", references: ["<own@n>"] })
+      yield* TestClock.adjust("1 minute")
+      yield* receive({ subject: "h", references: ["<z@n>"] })
+      const own = yield* receive({ message_id_header: "<own@n>", subject: "i", references: ["<z@n>"] })
+      expect(own.thread).toBe(asked.thread)
     }),
   )
 
@@ -111,6 +117,19 @@ layer(actors())("Messages form one conversation", (it) => {
     }),
   )
 
+  it.effect("by the first and the nine last of the references of a message whose others are missing", () =>
+    Effect.gen(function* () {
+      const { receive } = yield* makeMailbox("many")
+      const references = Array.from({ length: 12 }, (_, n) => `<${n + 1}@m>`)
+      const { thread } = yield* receive({ subject: "a", references })
+      const joined: Array<number> = []
+      for (let n = 1; n <= 12; n++) {
+        if ((yield* receive({ subject: `b${n}`, in_reply_to: `<${n}@m>` })).thread === thread) joined.push(n)
+      }
+      expect(joined).toEqual([1, 4, 5, 6, 7, 8, 9, 10, 11, 12])
+    }),
+  )
+
   it.effect("with truncated references, by subject and a common participant, for 30 days", () =>
     Effect.gen(function* () {
       const { receive } = yield* makeMailbox("grace")
@@ -125,6 +144,8 @@ layer(actors())("Messages form one conversation", (it) => {
       const forged = { verdict: "failed", spf: "fail", dkim: "none", dmarc: "fail", domain: "example.org" } as const
       const failed = yield* receive({ from: edsger, subject: "Re: Thursday's plan", origin: forged })
       expect(failed.thread).toBe(failed.message_id)
+      const copied = yield* receive({ from: grace, to: [ada], cc: [edsger], subject: "Dinner" })
+      expect((yield* receive({ from: edsger, subject: "Re: Dinner" })).thread).toBe(copied.thread)
       const other = yield* receive({ from: grace, subject: "Lunch" })
       yield* TestClock.adjust("29 days")
       expect((yield* receive({ from: grace, subject: "Fwd: Lunch" })).thread).toBe(other.thread)
