@@ -62,6 +62,10 @@ it("SEARCH compares the day in the Date field as written, without its time and z
   expect((await client.say("SORT (SIZE) UTF-8 1,3:4")).untagged[0]).toBe("* SORT 3 1 4")
   const size = Number(/RFC822.SIZE (\d+)/.exec((await client.say("FETCH 4 RFC822.SIZE")).untagged[0]!)![1])
   expect([await found(`LARGER ${size}`), await found(`LARGER ${size - 1}`)]).toEqual(["* SEARCH", "* SEARCH 4"])
+  // A change in the folder counts like one of the message.
+  await client.say("STORE 2 +FLAGS (\\Deleted)")
+  const [, modseq] = /MODSEQ \((\d+)\)/.exec((await client.say("FETCH 2 MODSEQ")).untagged.at(-1)!)!
+  expect(await found(`MODSEQ ${modseq}`)).toBe(`* SEARCH 2 (MODSEQ ${modseq})`)
   expect([await found(`4 SMALLER ${size}`), await found(`4 SMALLER ${size + 1}`)]).toEqual(["* SEARCH", "* SEARCH 4"])
   client.close()
 })
