@@ -132,6 +132,11 @@ describe("The frame of the console", () => {
     const heard: Array<unknown> = []
     const tab = new BroadcastChannel("svc-session")
     tab.onmessage = ({ data }) => void heard.push(data)
+    const checks = () => calls.all.filter(({ url }) => url === "/api/auth/session").length
+    const before = checks()
+    Object.assign(document, { cookie: "svc_signed_in=1" })
+    await press("Reload")
+    expect([checks() - before, dialog!.all({ "aria-label": "Close" }).length]).toEqual([1, 0])
     await press("Leave page")
     expect(state.value.is).toBe("out")
     await eventually(() => expect(heard).toEqual(["changed"]))
@@ -154,6 +159,31 @@ it("Screen readers announce each Event that matters to a person, by one element 
   expect([second!.textContent, second === first]).toEqual(["ada received an email", false])
   await said("4", "email.sent", "bob")
   expect(top.textContent).toBe("ada received an email")
+})
+
+it("The frame has a link to its content, the search, the state of the connection and the account", async () => {
+  const { top, fire } = await opened()
+  const [skip] = top.all("a")
+  expect(top.all({ id: skip!.attributes["href"]!.slice(1) })[0]!.localName).toBe("main")
+  await fire(top.all({ class: "palette-button" })[0], "click")
+  expect(palette.value).toBe(true)
+  palette.value = false
+  const tone = () => top.all({ class: "connection" })[0]!.all({ class: "status" })[0]!.attributes["data-tone"]
+  expect(tone()).toBe("busy")
+  await act(() => void (connection.value = "live"))
+  expect(tone()).toBe("ok")
+  await fire(top.all({ class: "menu" })[0], "beforetoggle")
+  expect(top.all({ class: "menu-head" })[0]!.textContent).toBe("ada@example.org")
+  // The choice of colors leaves the menu open.
+  const dark = top.all("button").find(({ textContent }) => textContent === "Dark")
+  expect(dark!.closest("[data-stay]")).not.toBeNull()
+  const dataset: Record<string, string> = {}
+  Object.assign(document.documentElement, { dataset })
+  await fire(dark, "click")
+  expect([dataset, localStorage.getItem("svc-look")]).toEqual([{ look: "dark" }, "dark"])
+  const system = top.all({ "data-stay": "true" })[0]!.all("button")[0]
+  await fire(system, "click")
+  expect([dataset, localStorage.getItem("svc-look")]).toEqual([{}, "system"])
 })
 
 describe("A key", () => {

@@ -1,14 +1,14 @@
 /** Properties of the console's texts that the compiler cannot check. */
 import { globSync, readFileSync } from "node:fs"
 import * as path from "node:path"
-import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { afterAll, beforeAll, describe, expect, it, vi } from "vitest"
 import { root } from "../house/Imports.ts"
 
 type Text = string | Readonly<Record<string, string>>
 type InAll = readonly [Text, Text, Text]
 
 // The console has its own type configuration, so its modules are imported without types.
-const { ago, binaryBytes, bytes, languages, moment, speak, tables, texts } = await import(
+const { ago, binaryBytes, bytes, duration, languages, moment, speak, tables, texts } = await import(
   path.join(root, "packages/console/src/texts/Texts.ts")
 )
 const files = globSync("packages/console/src/**/{texts,events}.ts", { cwd: root })
@@ -92,6 +92,26 @@ describe("A text of the console", () => {
     speak("de")
     expect(bytes(1_400_000)).toBe("1,4 MB")
     speak("en")
+  })
+
+  it("shows durations below a second in milliseconds, and times of 30 days and more in months", () => {
+    speak("en")
+    expect([320, 999, 1000, 4200].map((millis) => duration(millis))).toEqual(["320 ms", "999 ms", "1 sec", "4.2 sec"])
+    const day = 86_400_000
+    expect([29, 30, 70].map((days) => ago(new Date(0), days * day))).toEqual(["29 days ago", "last mo.", "2 mo. ago"])
+  })
+
+  it.each([
+    ["fr", ["de-DE"], "fr"],
+    [null, ["es", "DE-at", "fr"], "de"],
+    ["xx", ["es"], "en"],
+  ])("begins with the language that was chosen (%s), or that of the browser (%j): %s", async (kept, tags, wanted) => {
+    vi.stubGlobal("localStorage", { getItem: () => kept })
+    vi.stubGlobal("navigator", { languages: tags })
+    // A module of its own: other tests of this worker keep theirs.
+    const { language } = await import(`${path.join(root, "packages/console/src/texts/Texts.ts")}?begins=${wanted}`)
+    expect(language.value).toBe(wanted)
+    vi.unstubAllGlobals()
   })
 
   it("depends on the count and the language", () => {
