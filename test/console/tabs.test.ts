@@ -53,13 +53,13 @@ describe("The session", () => {
   }
   it("is announced to other tabs when it was found first, and when it ends", async () => {
     await found()
-    await vi.waitFor(() => expect(heard).toEqual(["changed"]))
+    await eventually(() => expect(heard).toEqual(["changed"]))
     heard.length = 0
     await found()
     const out = session.signOut()
     ;(await calls.next()).answer(204)
     await out
-    await vi.waitFor(() => expect(heard).toEqual(["signed-out"]))
+    await eventually(() => expect(heard).toEqual(["signed-out"]))
   })
 
   it("is looked up when another tab says that it changed, and when the account changed", async () => {
