@@ -18,6 +18,13 @@ beforeAll(async () => {
       SVC_SYSTEM_FROM: "accounts@svc.example",
       SVC_SIGNUP: "invite",
       SVC_INVITE_CODES: "welcome",
+      SVC_AUDIT_ADDRESSES: "network",
+      SVC_BRAND: "zorblat",
+      SVC_CONTACT_TO: "operator@svc.example",
+      SVC_MTA_STS: "enforce",
+      SVC_MX: "mx.svc.example",
+      SVC_TOS_EFFECTIVE_AT: "2999-01-01T00:00:00Z",
+      SVC_TOS_VERSION: "7",
     },
   })
 })
@@ -139,4 +146,29 @@ describe("The sign-in email", () => {
       (count) => count === 2,
     )
   })
+})
+
+it("The service applies the settings of the operator", async () => {
+  const email = "settings@example.org"
+  const link = await ask(email)
+  // Neither the link nor the token is kept for a repeat of the request, or by a cache.
+  expect(link.headers.get("cache-control")).toBe("no-store")
+  const token = new URL(link.body.dev_magic_link).searchParams.get("token")
+  const opened = await call(service.base, "POST", "/api/auth/magic-link/consume", { body: { token } })
+  expect(opened.headers.get("cache-control")).toBe("no-store")
+  const read = async (path: string) =>
+    (await call(service.base, "GET", path, { token: opened.body.session_token as string })).body
+  expect((await read("/api/auth/session")).tos).toMatchObject({
+    current_version: "7",
+    effective_at: "2999-01-01T00:00:00.000Z",
+  })
+  expect(await read("/api/handles/my-zorblat-bot")).toMatchObject({ code: "handle_reserved" })
+  const { records } = await read("/api/audit?action=sign_in.consumeMagicLink")
+  expect(records).toMatchObject([{ source: { address: "127.0.0.0/24" } }])
+  expect(await (await fetch(`${service.base}/.well-known/mta-sts.txt`)).text()).toContain(
+    "mode: enforce\r\nmx: mx.svc.example\r\n",
+  )
+  const message = { name: "Ada", email, message: "hello" }
+  expect((await call(service.base, "POST", "/api/contact", { body: message })).status).toBe(202)
+  expect(relay.taken.at(-1)).toMatchObject({ to: ["operator@svc.example"] })
 })
