@@ -5,7 +5,7 @@ import { GuardedClient } from "@svc/cluster/net/GuardedClient"
 import { Sealing } from "@svc/cluster/sealing/Sealing"
 import { Effect, Layer } from "effect"
 import { HttpRouter } from "effect/http"
-import { describe, expect, it } from "vitest"
+import { describe, expect, it, vi } from "vitest"
 
 const png = Buffer.concat([Buffer.from("89504e470d0a1a0a", "hex"), Buffer.alloc(8)])
 type Response = readonly [status: number, body: Uint8Array, location?: string]
@@ -14,14 +14,17 @@ type Response = readonly [status: number, body: Uint8Array, location?: string]
 const shown = async (
   address: string,
   web: Readonly<Record<string, Response>>,
-  { dest = "image", kind = "session", stamp = true } = {},
+  { dest = "image", kind = "session", stamp = "console/image", isOwn = true, count = 1 } = {},
 ) => {
   const requested: Array<string> = []
-  const ask = (url: URL) => {
+  const sizes = new Set<number>()
+  const ask = (url: URL, { atMost }: { readonly atMost: number }) => {
     requested.push(url.href)
+    sizes.add(atMost)
     const found = web[url.href]
     if (found === undefined) return Effect.fail({ error: "connection" })
     if (found[0] === 0) return Effect.fail({ error: "refused_address" })
+    if (found[0] === 1) return Effect.never
     const [status, body, location] = found
     return Effect.succeed({ status, body, headers: new Headers(location === undefined ? {} : { location }) })
   }
@@ -29,21 +32,24 @@ const shown = async (
   const parts = Layer.mergeAll(
     Layer.succeed(GuardedClient, { ask } as never),
     Layer.succeed(CredentialLookup, {
-      resolveNaming: () => Effect.succeed({ caller: { kind }, named: { id: "x" } }),
+      resolveNaming: (_: unknown, handle: string) =>
+        Effect.succeed({ caller: { kind }, named: isOwn && handle === "ada" ? { id: "x" } : undefined }),
     } as never),
     Layer.succeed(Sealing, {
-      unstamp: (_: string, text: string) => (stamp ? Buffer.from(text, "base64url").toString() : undefined),
+      unstamp: (scope: string, text: string) =>
+        scope === stamp ? Buffer.from(text, "base64url").toString() : undefined,
     } as never),
   )
   const { handler, dispose } = HttpRouter.toWebHandler(MailImages.layer.pipe(Layer.provide(parts)), {
     disableLogger: true,
   })
   const headers = { authorization: "Bearer x", "sec-fetch-dest": dest }
-  const response = await handler(new Request(`http://api/console/mail/ada/m/images/${stamped(address)}`, { headers }))
+  const get = () => handler(new Request(`http://api/console/mail/Ada/m/images/${stamped(address)}`, { headers }))
+  const [response] = (await Promise.all(Array.from({ length: count }, get))) as [globalThis.Response]
   const outcome = response.status === 200 ? response.headers.get("content-type") : response.status
   const policy = response.headers.get("cache-control")
   await dispose()
-  return { outcome, policy, requested }
+  return { outcome, policy, requested, sizes, headers: response.headers }
 }
 
 const at = (path: string) => `https://a.example/${path}`
@@ -111,7 +117,31 @@ describe("A remote image", () => {
     expect((await shown(at("0"), { [at("0")]: [200, Buffer.from(hex, "hex")] })).outcome).toBe(type)
   })
 
-  it.each([{ dest: "document" }, { kind: "admin_key" }, { stamp: false }])(
+  it("cannot run scripts, is for pages of this service only, and has at most 5 MiB", async () => {
+    const { headers, sizes } = await shown(at("0"), chain(0))
+    expect(headers.get("content-security-policy")).toBe("default-src 'none'; sandbox")
+    expect(headers.get("cross-origin-resource-policy")).toBe("same-origin")
+    expect([...sizes]).toEqual([5 * 1024 * 1024])
+  })
+
+  it("is not shown after 10 seconds without a response, and 12 are requested at the same time", async () => {
+    vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] })
+    try {
+      const showing = shown(at("0"), { [at("0")]: [1, png] }, { count: 13 })
+      await vi.advanceTimersByTimeAsync(9_999)
+      let isOver = false
+      void showing.finally(() => (isOver = true))
+      await vi.advanceTimersByTimeAsync(9_999)
+      expect(isOver).toBe(false)
+      await vi.advanceTimersByTimeAsync(2)
+      const { outcome, requested } = await showing
+      expect([outcome, requested.length]).toEqual([404, 13])
+    } finally {
+      vi.useRealTimers()
+    }
+  })
+
+  it.each([{ dest: "document" }, { kind: "admin_key" }, { stamp: "console/leave" }, { isOwn: false }])(
     "is not requested for %j",
     async (change) => {
       const { outcome, requested } = await shown(at("0"), chain(0), change)

@@ -23,3 +23,8 @@ it.each([
   expect(mayCallMcp({ ...book, environment: "production" }, origin)).toBe(inProduction)
   expect(mayCallMcp({ ...book, environment: "development" }, origin)).toBe(inDevelopment)
 })
+
+it("Every origin is accepted if the operator lists *", () => {
+  const open = { ...book, environment: "production", mcpOrigins: ["*"] } as const
+  expect(mayCallMcp(open, "https://any.example")).toBe(true)
+})

@@ -59,6 +59,7 @@ describe("An authorization request", () => {
 
   it.each<[string, More, string]>([
     ["repeats a parameter", { prompt: ["login", "login"] }, "invalid_request"],
+    ["repeats the nonce", { nonce: ["a", "b"] }, "invalid_request"],
     ["has a request object", { request: "x" }, "request_not_supported"],
     ["refers to a request object", { request_uri: "https://app.example/x" }, "request_uri_not_supported"],
     ["wants a token", { response_type: "token" }, "unsupported_response_type"],
@@ -73,6 +74,7 @@ describe("An authorization request", () => {
     expect(app(more)).toEqual([error, { x: "1", state: "s&1", iss }])
     expect(site(more)).toEqual([error, { x: "1", state: "s&1", iss }])
     expect(app({ ...more, state: undefined })).toEqual([error, { x: "1", iss }])
+    expect(app({ ...more, state: "" })).toEqual([error, { x: "1", state: "", iss }])
   })
 
   it("names its client once", () => {

@@ -225,11 +225,15 @@ describe("The page between a link in a mail and its destination", () => {
     ["https://shop.example/a?b=c", "https://shop.example/a?b=c", []],
     ["http://shop.example/", "<bdi>shop.example</bdi>", [plain]],
     ["https://xn--80ak6aa92e.com/", "<bdi>\u0430\u0440\u0440\u04cf\u0435.com</bdi>", [foreign]],
+    ["https://shop.example:8443/", "<bdi>shop.example:8443</bdi>", []],
     ["mailto:ada%40shop.example", "<bdi>ada@shop.example</bdi>", []],
+    ["mailto:%ff@shop.example", "<bdi>%ff@shop.example</bdi>", []],
   ])("shows where %s leads, and warns of what is unusual", async (to, text, warnings) => {
     const { headers, html, status } = await fetched(`/console/leave?to=${encodeURIComponent(to)}`, {})
     expect([status, headers.get("referrer-policy")]).toEqual([200, "no-referrer"])
     expect(html).toContain(text)
     expect([foreign, plain].filter((one) => html.includes(one))).toEqual(warnings)
+    expect(html).toContain(to.startsWith("mailto:") ? "starts a message to" : "leads to")
+    expect(html).toContain('<meta name="robots" content="noindex">')
   })
 })

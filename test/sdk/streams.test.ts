@@ -195,6 +195,31 @@ describe("A call", () => {
     ])
   })
 
+  it("that a proxy refuses with a body of its own has an error of the same form, with the start of the body", async () => {
+    for (const body of [JSON.stringify({ error: "denied" }), JSON.stringify(null), "x".repeat(1_000)]) {
+      const { fetch } = answering(() => new Response(body, { status: 403 }))
+      const error: unknown = await createClient(options(fetch))
+        .session.whoami()
+        .catch((one: unknown) => one)
+      expect(error).toMatchObject({ code: "unexpected_response", agentHint: "stop" })
+      expect((error as Error).message).toBe(`unexpected_response: 403 ${body.slice(0, 200)}`)
+    }
+  })
+
+  it("has the base address without a final slash, and no listener on the caller's signal after its wait", async () => {
+    const busy: Answer = () => Response.json({}, { status: 503, headers: { "retry-after": "1" } })
+    const { seen, fetch } = answering(busy, json({}))
+    const { signal } = new AbortController()
+    const [added, removed] = [vi.spyOn(signal, "addEventListener"), vi.spyOn(signal, "removeEventListener")]
+    const called = createClient({ ...options(fetch), baseUrl: "https://api.example//" }).session.whoami({}, { signal })
+    await vi.advanceTimersByTimeAsync(1_000)
+    await called
+    expect(seen.map(({ url }) => url)).toEqual(Array(2).fill("https://api.example/api/auth/whoami"))
+    expect(removed.mock.calls.map(([name, listener]) => [name, listener])).toEqual(
+      added.mock.calls.map(([name, listener]) => [name, listener]),
+    )
+  })
+
   it("ends during the wait before its repeat when it is aborted", async () => {
     const { seen, fetch } = answering(() => Response.json({}, { status: 503, headers: { "retry-after": "30" } }))
     const abort = new AbortController()

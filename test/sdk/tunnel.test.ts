@@ -2,7 +2,7 @@
 import { once } from "node:events"
 import { createServer, type IncomingMessage, request } from "node:http"
 import type { AddressInfo } from "node:net"
-import { createClient, type OpenTunnel, type TunnelHandler } from "@agent-identity/sdk"
+import { type ConnectTunnel, createClient, type OpenTunnel, type TunnelHandler } from "@agent-identity/sdk"
 import { connectTunnel } from "@svc/tunnel-edge/agent/Agent"
 import { afterEach, beforeAll, describe, expect, it, vi } from "vitest"
 import { signUp } from "../harness/Client.ts"
@@ -109,15 +109,44 @@ describe("A tunnel of the SDK", () => {
     log.mockRestore()
   })
 
-  it("drains as long as its caller allows", async () => {
-    const drain = vi.fn(() => Promise.resolve())
-    const address = { hostname: "a.t.localhost", url: "http://a.t.localhost", tcp_port: 7 }
-    const stub = () => ({
-      ready: Promise.resolve(address),
-      ended: Promise.resolve(undefined),
-      close: () => Promise.resolve(),
-      drain,
+  const address = { hostname: "a.t.localhost", url: "http://a.t.localhost", tcp_port: 7 }
+  const drain = vi.fn(() => Promise.resolve())
+  const stub: ConnectTunnel = () => ({
+    ready: Promise.resolve(address),
+    ended: Promise.resolve(undefined),
+    close: () => Promise.resolve(),
+    drain,
+  })
+
+  it("releases the body of a request that the handler does not want, and reads the scheme of the visitor", async () => {
+    let given: Parameters<ConnectTunnel>[0] | undefined
+    let seen: string | undefined
+    const handler: TunnelHandler = async (request) => {
+      seen = request.url
+      await request.body!.cancel()
+      return new Response("no")
+    }
+    const connect: ConnectTunnel = (options) => stub((given = options))
+    await ada().tunnel(handler, { connectTunnel: connect })
+    const released = vi.fn(async () => ({ done: true as const, value: undefined }))
+    const incoming = {
+      method: "POST",
+      url: "/upload",
+      headers: { host: "a.t.example", "x-forwarded-proto": "https" },
+      [Symbol.asyncIterator]: () => ({
+        next: async () => ({ done: false as const, value: new Uint8Array(1) }),
+        return: released,
+      }),
+    }
+    const ended = new Promise<void>((resolve) => {
+      const outgoing = { writeHead: vi.fn(), write: () => true, on: vi.fn(), destroy: vi.fn(), destroyed: false }
+      given!.handler!(incoming, { ...outgoing, end: () => resolve() })
     })
+    await ended
+    expect([seen, released.mock.calls.length]).toEqual(["https://a.t.example/upload", 1])
+  })
+
+  it("drains as long as its caller allows", async () => {
     const tunnel = await ada().tunnel(3000, { connectTunnel: stub })
     expect(tunnel).toMatchObject({ hostname: address.hostname, url: address.url, tcpPort: 7 })
     await tunnel.drain(5)
