@@ -1,14 +1,13 @@
-/** Records, profiles, threads and messages of Bluesky, as the platform returns them. The test answers the calls in memory. */
+/** Records, profiles and threads of Bluesky, as the platform returns them. The test answers the calls in memory. */
 import { XRPCError } from "@atproto/api"
 import type { Connection } from "@svc/cluster/connectors/platforms/bluesky/Connection"
-import * as Messages from "@svc/cluster/connectors/platforms/bluesky/Messages"
 import * as Posts from "@svc/cluster/connectors/platforms/bluesky/Posts"
 import * as Profile from "@svc/cluster/connectors/platforms/bluesky/Profile"
 import * as Records from "@svc/cluster/connectors/platforms/bluesky/Records"
 import type { PlatformFailure } from "@svc/cluster/connectors/platforms/Failure"
 import { describe, expect, it } from "@effect/vitest"
 import { Effect } from "effect"
-import { connected, did, down, type Handler, missing, refused } from "./bluesky/RecordedAgent.ts"
+import { connected, down, missing, refused } from "./bluesky/RecordedAgent.ts"
 
 describe("the URI of a post", () => {
   const at = "at://did:plc:ada/app.bsky.feed.post/3k"
@@ -256,87 +255,6 @@ describe("the profile of an automated account", () => {
         [profile({ labels: labels(label), description: line }), "not JSON"],
       ] as const)
         expect(yield* undisclose(stored, changed)).toEqual({ record: stored, swaps: [], answer: undefined })
-    }),
-  )
-})
-
-describe("direct messages", () => {
-  const message = (n: number, sender = "did:plc:ada") => ({
-    $type: "chat.bsky.convo.defs#messageView",
-    id: `m${n}`,
-    rev: `r${n}`,
-    text: String(n),
-    sender: { did: sender },
-    sentAt: "2026-01-01T00:00:00.000Z",
-  })
-  const entry = (n: number, more: object = {}) => ({
-    $type: "chat.bsky.convo.defs#logCreateMessage",
-    rev: `r${n}`,
-    convoId: "c",
-    message: message(n),
-    relatedProfiles: [{ did: "did:plc:ada", handle: "ada.example", displayName: "" }],
-    ...more,
-  })
-  const since = (getLog: Handler, mark: string | undefined, atMost = 10, getProfile: Handler = refused) => {
-    const { connection, sent } = connected({ getLog, getProfile })
-    return Effect.map(Messages.since(connection, mark, atMost), ({ received, mark: next, more }) => ({
-      texts: received.map(({ post }) => post.text),
-      authors: [...new Set(received.map(({ post }) => post.author))],
-      mark: next,
-      more,
-      asked: sent.filter(([name]) => name === "getLog").map(([, asked]) => asked.cursor),
-    }))
-  }
-
-  it.effect("begin at the current position of the log", () =>
-    Effect.gen(function* () {
-      const got = yield* since(() => ({ logs: [entry(1)], cursor: "now" }), undefined)
-      expect(got).toEqual({ texts: [], authors: [], mark: "now", more: false, asked: [undefined] })
-    }),
-  )
-
-  it.effect("are those of others, up to the given number and at most five pages", () =>
-    Effect.gen(function* () {
-      const others = { $type: "chat.bsky.convo.defs#logReadMessage", rev: "r", convoId: "c" }
-      const logs = [
-        entry(1),
-        others,
-        entry(2, { message: message(2, did) }),
-        entry(3, { message: { $type: "chat.bsky.convo.defs#deletedMessageView" } }),
-        entry(4),
-      ]
-      const page: Handler = ({ cursor }) => (cursor === "a" ? { logs, cursor: "b" } : { logs: [], cursor: "b" })
-      expect(yield* since(page, "a")).toEqual({
-        texts: ["1", "4"],
-        authors: ["ada.example"],
-        mark: "b",
-        more: false,
-        asked: ["a", "b"],
-      })
-      // The rest is read at the next poll, from the last message on.
-      expect(yield* since(page, "a", 1)).toEqual({
-        texts: ["1"],
-        authors: ["ada.example"],
-        mark: "r1",
-        more: true,
-        asked: ["a"],
-      })
-      const endless: Handler = ({ cursor }) => ({ logs: [entry(Number(cursor))], cursor: String(Number(cursor) + 1) })
-      const five = yield* since(endless, "0", 100)
-      expect([five.texts, five.mark, five.more]).toEqual([["0", "1", "2", "3", "4"], "5", true])
-      for (const cursor of ["a", undefined])
-        expect(yield* since(() => ({ logs, cursor }), "a")).toMatchObject({ texts: ["1", "4"], mark: "a", more: false })
-    }),
-  )
-
-  it.effect("name their sender, whose profile is read if the log does not contain it", () =>
-    Effect.gen(function* () {
-      const log: Handler = () => ({ logs: [entry(1, { relatedProfiles: undefined })], cursor: "a" })
-      expect((yield* since(log, "a", 10, ({ actor }) => ({ did: actor, handle: "read.example" }))).authors).toEqual([
-        "read.example",
-      ])
-      for (const failing of [refused, down])
-        expect((yield* since(log, "a", 10, failing)).authors).toEqual(["did:plc:ada"])
     }),
   )
 })

@@ -74,6 +74,14 @@ describe("the directory at the Tunnel's hostname", () => {
         from identity i where i.id = k.identity_id and i.handle = ${name} and k.retired_at is not null`,
     )
     expect((await directoryOf(service.edgePort, name)).keys).toEqual([keys[0]])
+    // Nothing is signed for an Identity that is stopped, the directory included.
+    await call(service.base, "PATCH", `/api/identities/${name}/mail`, { token: session, body: { outgoing: "stopped" } })
+    const stopped = await directoryOf(service.edgePort, name)
+    expect([stopped.keys, stopped.headers["signature"], stopped.headers["signature-input"]]).toEqual([
+      [keys[0]],
+      undefined,
+      undefined,
+    ])
   })
 
   it("comes with a DID document of the hostname, which names the profile's DID", async () => {

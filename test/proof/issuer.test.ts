@@ -29,6 +29,9 @@ layer(keysLayer)("issuer keys", (it) => {
       const next = rotated.find(({ state, algorithm }) => state === "waiting" && algorithm === "RS256")!
       expect(kidsOf(yield* fresh((own) => own.published))).toContain(next.selector)
       expect((yield* fresh((own) => own.signing("RS256"))).kid).toBe(first.kid)
+      // A process that showed its keys before the rotation shows the next one when it has read them again.
+      yield* TestClock.adjust(Timing.issuerReloadMillis)
+      expect(kidsOf(yield* keys.published)).toContain(next.selector)
 
       yield* TestClock.adjust(Timing.issuerWaitMillis)
       expect((yield* keys.signing("RS256")).kid).toBe(next.selector)

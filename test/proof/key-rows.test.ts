@@ -3,6 +3,7 @@ import { ask } from "@svc/cluster/actor/Ask"
 import { SigningKeys } from "@svc/cluster/proof/SigningKeys"
 import { Writes } from "@svc/cluster/store/Database"
 import { Timing } from "@svc/cluster/Timing"
+import { registeredAtMost } from "@svc/domain/proof/SigningKey"
 import { makeUuidV7 } from "@svc/domain/Ids"
 import { expect, layer } from "@effect/vitest"
 import { Clock, Effect } from "effect"
@@ -76,6 +77,17 @@ layer(actors(), { timeout: "60 seconds" })("A rotation", (it) => {
   )
 })
 
+layer(actors(), { timeout: "60 seconds" })("An account that is being deleted", (it) => {
+  it.effect("gets no pair", () =>
+    Effect.gen(function* () {
+      const [org, signing] = [yield* makeOrg, yield* SigningKeys]
+      const { id } = yield* makeIdentity(org, newHandle("keys"))
+      yield* (yield* Writes)`update org set status = 'deleting' where id = ${org}`
+      expect(yield* signing.ensured({ id, orgId: org })).toEqual([])
+    }),
+  )
+})
+
 layer(actors(), { timeout: "60 seconds" })("A registered key", (it) => {
   it.effect("is published until its API key expires, takes no place then, and can be registered again", () =>
     Effect.gen(function* () {
@@ -104,6 +116,19 @@ layer(actors(), { timeout: "60 seconds" })("A registered key", (it) => {
         { kid: "b", name: null },
         { kid: "a", name: "again" },
       ])
+    }),
+  )
+
+  it.effect("is one of at most 20 of an Identity, beside the pairs of the service", () =>
+    Effect.gen(function* () {
+      const { add, id, rotate, kids } = yield* prepared
+      yield* rotate
+      yield* (yield* Writes)`
+        insert into signing_key (identity_id, kid, origin, jwk, created_at)
+        select ${id}::uuid, 'k' || n, 'agent', '{}', now() from generate_series(2, ${registeredAtMost}::int) n`
+      yield* add("last")
+      expect(yield* Effect.flip(add("one more"))).toMatchObject({ code: "conflict" })
+      expect(yield* kids).toHaveLength(2 + registeredAtMost)
     }),
   )
 

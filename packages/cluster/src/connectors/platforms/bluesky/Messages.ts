@@ -5,7 +5,7 @@
 import { ChatBskyConvoDefs } from "@atproto/api"
 import { uuidMillis } from "@svc/domain/Ids"
 import type { Page, Post } from "@svc/domain/connectors/Post"
-import { Effect } from "effect"
+import { Clock, Effect } from "effect"
 import { InputRefused, type PlatformFailure, PlatformRefused } from "../Failure.ts"
 import { boundedDate, boundedPost } from "../ResponseBounds.ts"
 import type { ReceivedPost, NewPost, PageRequest } from "../Platform.ts"
@@ -70,8 +70,9 @@ const findSent = Effect.fnUntraced(function* (
   { command, text }: NewPost,
 ): Effect.fn.Return<ChatBskyConvoDefs.MessageView | undefined, PlatformFailure> {
   const { data } = yield* call(() => chat.chat.bsky.convo.getMessages({ convoId, limit: pageAtMost }))
-  // The service's clock may be behind.
-  const since = uuidMillis(command) - 60_000
+  // Command ids stay monotonic when the clock is set back, so an id may contain a time in the future. The service's clock
+  // may be behind.
+  const since = Math.min(uuidMillis(command), yield* Clock.currentTimeMillis) - 60_000
   return data.messages
     .filter(ChatBskyConvoDefs.isMessageView)
     .find((sent) => sent.sender.did === did && sent.text === text && Date.parse(sent.sentAt) >= since)
