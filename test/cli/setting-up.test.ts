@@ -125,12 +125,10 @@ describe("svc mcp install", () => {
   )
 
   it("leaves a file that it cannot read", async () => {
-    const file = path.join(folder, ".mcp.json")
-    // A link to itself: nothing can be read there, but a file could take its place.
-    symlinkSync(file, file)
+    mkdirSync(path.join(folder, ".mcp.json"))
     const refused = await install("claude-code")
-    expect(refused).toMatchObject({ code: 2, errors: expect.stringContaining("ELOOP") })
-    expect(readlinkSync(file)).toBe(file)
+    expect(refused).toMatchObject({ code: 2, errors: expect.stringContaining("EISDIR") })
+    expect(readdirSync(folder)).toEqual([".mcp.json"])
   })
 
   it.each(["", "a b", "a.b", "x".repeat(51)])("rejects the name %j", async (name) => {

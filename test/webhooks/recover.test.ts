@@ -105,6 +105,11 @@ describe("recovering", () => {
     // A test Event that failed is not repeated.
     const tested = await call(service.base, "POST", `${at}/test`, { token })
     expect(tested.status).toBe(202)
+    // Its attempt would record another outcome.
+    await eventually(
+      () => deliveries("?status=delivered&limit=200"),
+      ({ body }) => body.deliveries.some(({ event_type }: any) => event_type === "webhook.test"),
+    )
     await service.query(
       (sql) => sql`update delivery set status = 'failed', next_attempt_at = null where event_type = 'webhook.test'`,
     )
