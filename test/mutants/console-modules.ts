@@ -182,14 +182,14 @@ export const consoleModules: Mutants = {
     from: "documentation_url: orNull(draft.documentation)",
     to: "documentation_url: draft.documentation",
     bug: "an address of the profile cannot be removed",
-    tests: ["console/components"],
+    tests: ["console/profile-page"],
   },
   "profile-without-half-of-operator": {
     file: "console/src/card/ProfilePage.tsx",
     from: "orNull(draft.organization) === null && orNull(draft.website) === null",
     to: "orNull(draft.organization) === null || orNull(draft.website) === null",
     bug: "an operator without a website is silently left out",
-    tests: ["console/components"],
+    tests: ["console/profile-page"],
   },
   "own-html-first": {
     file: "console/src/mail/Body.tsx",

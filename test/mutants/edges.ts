@@ -14,7 +14,7 @@ export const edges: Mutants = {
     from: 'identity?.status === "ready" ? write(identity, request, writer) : refuse(identity),',
     to: "identity !== undefined ? write(identity, request, writer) : refuse(identity),",
     bug: "mail for an Identity that is deleted still raises Events",
-    tests: ["mail/arrivals"],
+    tests: ["identity/readiness"],
   },
   "revoked-apps-not-announced": {
     file: "cluster/src/oauth/Grants.ts",
