@@ -21,7 +21,7 @@ export interface InMemory {
 export const idOf = ({ name, mutant }: InMemory): string => hash("sha1", JSON.stringify(mutant ?? name)).slice(0, 12)
 
 /** The maximum time for a test or hook: shorter than in other runs, because many bugs let a test wait. */
-export const maxTestMillis = 30_000
+export const maxTestMillis = 60_000
 /** A process without a result for this time has an endless loop. */
 const silenceMillis = 120_000
 /** Each project of Vitest needs memory and has a server. */

@@ -105,14 +105,14 @@ export const cli: Mutants = {
     from: "port <= last",
     to: "port < last",
     bug: "the doctor misses a listener at the last port of the tunnels",
-    tests: ["operations/doctor-machine"],
+    tests: ["operations/doctor-settings"],
   },
   "master-key-file-readable-by-all": {
     file: "cli/src/doctor/Configuration.ts",
     from: "grants(file, 0o007)",
     to: "grants(file, 0o004 & 0o040)",
     bug: "the doctor misses a master key file that everybody can read",
-    tests: ["operations/doctor-machine"],
+    tests: ["operations/doctor-settings"],
   },
   "forwarded-with-another-secret": {
     file: "cli/src/events/Listen.ts",
