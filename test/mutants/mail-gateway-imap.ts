@@ -48,14 +48,14 @@ export const mailGatewayImap: Mutants = {
     from: 'else if (now - entry.lastInputAt > Timing.imapIdleMillis) entry.end("You were silent for too long.")',
     to: "",
     bug: "silent IMAP sessions are never closed",
-    tests: ["mail/imap/conversation", "mail/imap/turns", "mail/imap/cut-short"],
+    tests: ["mail/imap/listener"],
   },
   "imap-login-deadline": {
     file: "mail-gateway/src/mail/Imap.ts",
     from: 'if (!entry.session.isLoggedIn() && now > entry.loginBy) entry.end("You did not log in.")\n      else ',
     to: "",
     bug: "IMAP connections that never log in stay open",
-    tests: ["mail/imap/conversation", "mail/imap/turns", "mail/imap/cut-short"],
+    tests: ["mail/imap/listener"],
   },
   "imap-per-client-off-by-one": {
     file: "mail-gateway/src/mail/imap/server/SessionLimits.ts",

@@ -98,7 +98,7 @@ export const mailGatewaySending: Mutants = {
     from: "code >= 200 && code < 300",
     to: "code >= 200 && code < 400",
     bug: "a 3xx reply to the content counts as sent",
-    tests: ["mail/sending/relay", "mail/sending/direct"],
+    tests: ["mail/sending/outcomes"],
   },
   "unknown-outcome-refused": {
     file: "mail-gateway/src/mail/sending/Outcomes.ts",
@@ -140,14 +140,14 @@ export const mailGatewaySending: Mutants = {
     from: "if (!one.conversation.isOpen()) continue\n",
     to: "",
     bug: "a connection that the relay closed is used again",
-    tests: ["mail/sending/relay"],
+    tests: ["mail/sending/destinations"],
   },
   "pool-unlimited-letters": {
     file: "mail-gateway/src/mail/sending/smtp/Pool.ts",
     from: "closed || one.letters >= maxLetters ||",
     to: "closed ||",
     bug: "a connection is used for letters without end",
-    tests: ["mail/sending/relay", "mail/sending/direct"],
+    tests: ["mail/sending/destinations"],
   },
   "direct-private-address": {
     file: "mail-gateway/src/mail/sending/DirectTransport.ts",
