@@ -56,7 +56,7 @@ export const mailGatewaySending: Mutants = {
     from: "`${outboxId} ${customerOf(client)}`",
     to: "outboxId",
     bug: "bounces are counted for all clients together: anybody uses up what the real server may report",
-    tests: ["mail/sending/bounces", "mail/sending/bounce-address", "mail/operator"],
+    tests: ["mail/sending/bounce-recipients"],
   },
   "full-mailbox-bounces": {
     file: "mail-gateway/src/mail/sending/InternalDelivery.ts",
@@ -70,21 +70,21 @@ export const mailGatewaySending: Mutants = {
     from: "known.count >= limits.each",
     to: "known.count >= limits.each * 1000",
     bug: "one client may report failures of a message without limit",
-    tests: ["mail/sending/bounces", "mail/sending/bounce-address"],
+    tests: ["mail/sending/bounce-recipients"],
   },
   "bounces-off-by-one": {
     file: "mail-gateway/src/mail/sending/Bounces.ts",
     from: "known.count >= limits.each",
     to: "known.count > limits.each",
     bug: "one bounce more than allowed",
-    tests: ["mail/sending/bounces"],
+    tests: ["mail/sending/bounce-recipients"],
   },
   "bounces-without-null-sender": {
     file: "mail-gateway/src/mail/sending/Bounces.ts",
     from: 'if (!isServer(sender)) return "not_a_server"',
     to: "",
     bug: "anybody can write to bounce addresses, not just mail servers",
-    tests: ["mail/sending/bounces"],
+    tests: ["mail/sending/bounce-recipients"],
   },
   "login-needed-is-final": {
     file: "mail-gateway/src/mail/sending/Outcomes.ts",
