@@ -121,13 +121,6 @@ export const mailGatewaySmtp: Mutants = {
     bug: "a mail program may name any Identity as envelope sender",
     tests: ["mail/submission/submission"],
   },
-  "submission-without-login": {
-    file: "mail-gateway/src/mail/Submission.ts",
-    from: "if (accounts.of(session) === undefined) return replies.logIn\n",
-    to: "",
-    bug: "RCPT is answered without a login",
-    tests: ["mail/submission/submission"],
-  },
   "submission-uncounted": {
     file: "mail-gateway/src/mail/Submission.ts",
     from: 'orgLimits.take(subject.orgId, "calls")',
@@ -140,7 +133,7 @@ export const mailGatewaySmtp: Mutants = {
     from: "if (data.size() > settings.messageBytes * 2) close()",
     to: "",
     bug: "a mail program may send gigabytes",
-    tests: ["mail/submission/submission"],
+    tests: ["mail/reception"],
   },
   "dkim-without-subject": {
     file: "mail-gateway/src/mail/judging/Signatures.ts",

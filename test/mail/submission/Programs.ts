@@ -26,6 +26,11 @@ export const program = async (service: TestService, token: string, allowed: Read
     outbound: async () => (await list()).filter(({ direction }: { direction: string }) => direction === "outbound"),
     raw: async (id: string) => (await call<string>(service.base, "GET", at(`/messages/${id}/raw`), { token })).body,
     read: async (id: string) => (await call(service.base, "GET", at(`/messages/${id}`), { token })).body,
+    /** Returns the calls of the account in this minute. */
+    calls: async () => {
+      const { body } = await call(service.base, "GET", "/api/limits", { token })
+      return body.limits.find(({ name }: { name: string }) => name === "calls").used as number
+    },
     /** Waits for the message with this subject. */
     received: (subject: string) =>
       eventually(list, (messages) =>

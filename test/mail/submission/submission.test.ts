@@ -5,7 +5,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { call, signUp } from "../../harness/Client.ts"
 import { ImapClient } from "../../harness/Imap.ts"
 import { converse } from "../../harness/Mail.ts"
-import { startService, type OwnService } from "../../harness/Service.ts"
+import { eventually, startService, type OwnService } from "../../harness/Service.ts"
 import { type Program, program } from "./Programs.ts"
 
 let service: OwnService
@@ -152,6 +152,17 @@ describe("A submitted message", () => {
         select i.id, now() from identity i, generate_series(1, 200) where i.handle = ${cleo.handle} returning 1 as one`,
     )
     expect(await answered(cleo, letter(cleo, "too many"))).toMatch(/^452 4\.7\.1 .* Try again in \d+ s\.$/)
+  })
+
+  it("counts as a call of the account, even if it is refused", async () => {
+    const who = await program(service, (await signUp(service.base)).session)
+    // The server of programs leases a share of the calls. A minute may end between both looks.
+    const counted = async () => {
+      const before = await who.calls()
+      await answered(who, letter(who, "x"))
+      return (await who.calls()) - before
+    }
+    await eventually(counted, (calls) => calls > 1)
   })
 
   it("is sent once when it is resubmitted; other content or recipients make another message", async () => {
