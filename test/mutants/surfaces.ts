@@ -79,13 +79,6 @@ export const surfaces: Mutants = {
     bug: "a rotated key stops an hour after its rotation, not a day",
     tests: ["api/scopes"],
   },
-  "key-before-ready": {
-    file: "api/src/account/ApiKeys.ts",
-    from: 'if (status !== "ready") return yield* notReady(status)\n',
-    to: "",
-    bug: "a key that is made while an Identity is created keeps it from ever being ready",
-    tests: ["api/scopes"],
-  },
   "blocklist-refused-query": {
     file: "mail-gateway/src/mail/Screening.ts",
     from: ' && !record.startsWith("127.255.255.")',

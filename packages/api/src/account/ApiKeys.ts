@@ -1,7 +1,6 @@
 import { Api } from "@svc/domain/Api"
 import { Caller, Subject } from "@svc/domain/account/Authorization"
 import { ApiKey } from "@svc/domain/account/Account"
-import { notReady } from "@svc/domain/identity/NotReady"
 import { type RequestedRights, judgeRights } from "@svc/domain/account/KeyRights"
 import { wholeList } from "@svc/domain/Paging"
 import type { Problem } from "@svc/domain/problems/Problem"
@@ -68,9 +67,7 @@ export const layer = RequestServices.group(
       // An Admin Key has no Identity that could be unready.
       create: ({ payload }) => Effect.catchTag(create(payload, null), "identity_not_ready", Effect.die),
       createForIdentity: Effect.fnUntraced(function* ({ payload }) {
-        const { id, handle, status } = yield* Subject
-        // The saga would mistake this key for the one that it has to create.
-        if (status !== "ready") return yield* notReady(status)
+        const { id, handle } = yield* Subject
         return yield* create(payload, { id, handle })
       }),
       rotate: Effect.fnUntraced(function* ({ params, payload }) {

@@ -136,6 +136,7 @@ const make = Effect.gen(function* () {
           const [identity] = yield* writes<{ status: IdentityStatus }>`
             select status from identity where id = ${wanted.identity.id} and org_id = ${org} for share`
           if (identity === undefined) return yield* new NotFound({ detail: "The Identity does not exist." })
+          // The saga of a provisioning Identity would mistake this key for the one that it has to create.
           if (identity.status !== "ready") return yield* notReady(identity.status)
         }
         return yield* inserted(org, wanted, at, by, note)
