@@ -3,6 +3,7 @@ import { ask } from "@svc/cluster/actor/Ask"
 import { MailSettingsQueries } from "@svc/cluster/mail/MailSettingsQueries"
 import { MessageQueries } from "@svc/cluster/mail/MessageQueries"
 import { Writes } from "@svc/cluster/store/Database"
+import type { NewMail } from "@svc/domain/mail/Sending"
 import { expect, layer } from "@effect/vitest"
 import { Effect } from "effect"
 import { actors } from "../harness/Actors.ts"
@@ -107,6 +108,55 @@ layer(actors({ transport: recordingTransport() }))("sending", (it) => {
       expect(yield* read(second.id)).toMatchObject(fields)
       const derived = { in_reply_to: first.message_id, references: ["<a@example.org>", first.message_id] }
       expect(yield* read(third.id)).toMatchObject(derived)
+    }),
+  )
+
+  it.effect("requires a recipient, a body, fields that may be set, and a message to reply to all of", () =>
+    Effect.gen(function* () {
+      const ada = yield* correspondent("faults", ["one@example.org"])
+      const to = ["one@example.org"]
+      const paths = (mail: NewMail) =>
+        Effect.map(Effect.flip(ada.send(mail)), ({ errors = [] }) => errors.map(({ path }) => path))
+      expect(yield* paths({ to: [], text: "." })).toEqual(["/to"])
+      expect(yield* paths({ to, subject: "Hello." })).toEqual(["/text"])
+      expect(yield* paths({ to, text: ".", reply_all: true })).toEqual(["/reply_all"])
+      expect(yield* paths({ to, text: ".", headers: { Sender: "x" } })).toEqual(["/headers/Sender"])
+      // A response lists at most 20 errors.
+      expect(yield* paths({ to: Array.from({ length: 21 }, () => "one"), text: "." })).toHaveLength(20)
+    }),
+  )
+
+  it.effect("has the subject that the sender of a reply gives, and names the source of a refused recipient", () =>
+    Effect.gen(function* () {
+      const ada = yield* correspondent("subjects", ["one@example.org"])
+      const messages = yield* MessageQueries
+      const to = ["one@example.org"]
+      const reply = { reply_to_message: (yield* ada.send({ to, subject: "First", text: "." })).id, text: "." }
+      const subjectOf = ({ id }: { readonly id: string }) =>
+        Effect.map(messages.summary(ada.id, id), (found) => found?.subject)
+      expect(yield* subjectOf(yield* ada.send({ ...reply, subject: "Second" }))).toBe("Second")
+      expect(yield* subjectOf(yield* ada.send(reply))).toBe("Re: First")
+      yield* ask(ada.actor.DisallowRecipient({ org_id: ada.org_id, address: to[0]! }))
+      const refused = (mail: NewMail) => Effect.map(Effect.flip(ada.send(mail)), ({ errors }) => errors?.[0]?.path)
+      expect(yield* refused(reply)).toBe("/reply_to_message")
+      expect(yield* refused({ ...reply, to })).toBe("/to/0")
+    }),
+  )
+
+  it.effect("records as Bcc the recipients that the header does not show, in any case of their letters", () =>
+    Effect.gen(function* () {
+      const ada = yield* correspondent("hidden", ["one@example.org", "two@example.org"])
+      const messages = yield* MessageQueries
+      const raw = `From: ${ada.handle}@mail.localhost\r\nTo: One@example.org\r\n\r\nHello.\r\n`
+      for (const sent of [
+        yield* ada.submit(raw, ["ONE@example.org", "two@example.org"]),
+        yield* ada.send({ to: ["One@example.org"], bcc: ["two@example.org"], text: "." }),
+      ]) {
+        expect(yield* messages.summary(ada.id, sent.id)).toMatchObject({
+          to: [{ address: "One@example.org" }],
+          bcc: [{ address: "two@example.org", name: null }],
+        })
+      }
     }),
   )
 })
