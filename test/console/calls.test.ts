@@ -179,7 +179,9 @@ describe("A read", () => {
 
   it("of a list reads all its pages again, unless it says which of them are on the screen", async () => {
     const calls = heldCalls()
-    const list = await mounted((): any => useList("GET /api/vault", {}), {})
+    // A list of its own: which pages are on the screen is known for each list, also from other files.
+    const input = { query: { limit: 7 } }
+    const list = await mounted((): any => useList("GET /api/vault", input), {})
     const page = (name: string, next: string | null) => ({ secrets: [{ name }], next_cursor: next })
     const answer = async (body: object) => {
       const { url, answer } = await calls.next()
@@ -193,8 +195,8 @@ describe("A read", () => {
     await eventually(() => expect(list.now.data.pages.length).toBe(2))
     await list.act(() => void outdated(["/api/vault"]))
     expect([await answer(page("a", "1")), await answer(page("b2", null))]).toEqual([
-      "/api/vault",
-      "/api/vault?cursor=1",
+      "/api/vault?limit=7",
+      "/api/vault?limit=7&cursor=1",
     ])
     await eventually(() => expect(list.now.data.pages.at(-1).secrets).toEqual([{ name: "b2" }]))
     // A response that arrives after sign-out is not stored.
@@ -202,7 +204,7 @@ describe("A read", () => {
     const late = await calls.next()
     client.clear()
     await list.act(() => late.answer(200, page("a", null)))
-    expect(client.getQueryData(["GET /api/vault", {}])).toBeUndefined()
+    expect(client.getQueryData(["GET /api/vault", input])).toBeUndefined()
     await list.leave()
   })
 })

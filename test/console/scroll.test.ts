@@ -74,7 +74,12 @@ describe("The scroll position", () => {
     })
     listen([])
   })
-  afterEach(() => vi.useRealTimers())
+  afterEach(() => {
+    // A position that is still wanted would be used by the next test that shows a page, also of another file.
+    scrollPage()
+    vi.runAllTimers()
+    vi.useRealTimers()
+  })
 
   const scrollBy = (top: number) => vi.stubGlobal("scrollY", top)
   const rendered = (to: number) => {
