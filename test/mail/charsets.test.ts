@@ -37,6 +37,8 @@ describe("ISO-2022", () => {
     ["\xe9", unknown],
     ["\x1b$)C\x0e0!\x0fa", "가a"],
     ["\x0e0!\x0f", "가"],
+    // JIS X 0212, whose characters have a third byte in EUC.
+    ["\x1b$(D0!\x1b(B", "丂"],
   ])("%j is %j", (bytes, text) => expect(Iso2022.iso2022(Buffer.from(bytes, "latin1"))).toBe(text))
 })
 
