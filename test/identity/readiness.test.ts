@@ -57,16 +57,18 @@ it.effect("an Identity does not exist for another Org, whatever its status is", 
   }),
 )
 
-it.effect("what comes from outside is written only by an Identity that is ready, and refused by any other", () =>
-  Effect.gen(function* () {
-    for (const status of ["provisioning", "failed", "deleting", "ready"] as const) {
-      const { fromOutside } = handlersOf(identity(status), identity(status))
-      const arrive = fromOutside(
-        () => Effect.succeed("written"),
-        (refused) => Effect.succeed(`refused by ${refused?.status}`),
-      )
-      const expected = status === "ready" ? "written" : `refused by ${status}`
-      expect(yield* arrive({ payload: {}, headers: {} })).toBe(expected)
-    }
-  }),
+it.effect(
+  "a message from the gateway is written only if the Identity is ready, and refused in every other status",
+  () =>
+    Effect.gen(function* () {
+      for (const status of ["provisioning", "failed", "deleting", "ready"] as const) {
+        const { fromOutside } = handlersOf(identity(status), identity(status))
+        const arrive = fromOutside(
+          () => Effect.succeed("written"),
+          (refused) => Effect.succeed(`refused by ${refused?.status}`),
+        )
+        const expected = status === "ready" ? "written" : `refused by ${status}`
+        expect(yield* arrive({ payload: {}, headers: {} })).toBe(expected)
+      }
+    }),
 )

@@ -238,7 +238,7 @@ export const clusterMail: Mutants = {
     from: "m.bytes_used + new.upto <= new.quota",
     to: "m.bytes_used + new.upto < new.quota",
     bug: "a message that fills the Mailbox exactly is refused",
-    tests: ["mail/acceptance"],
+    tests: ["mail/mailbox"],
   },
   "mark-older-counts": {
     file: "cluster/src/mail/InboundBatch.ts",

@@ -1,13 +1,13 @@
 /**
  * Configuration of Vitest that runs tests with planted bugs: one project for each bug, which replaces the text of one module
- * when it is loaded. `SVC_PLANTS` is the folder of a batch: `bugs.json` has its bugs, and the files `began-<number>`,
- * `ended-<number>` and `noticed-<number>` are the results. See {@link file://./InMemory.ts}.
+ * when it is loaded. `SVC_PLANTS` is the folder of a batch: `bugs.json` has its bugs, and the files `began-<id>`,
+ * `ended-<id>` and `noticed-<id>` are the results. See {@link file://./InMemory.ts}.
  */
 import { existsSync, readFileSync, writeFileSync } from "node:fs"
 import * as path from "node:path"
 import { defineConfig } from "vitest/config"
-import base from "../../vitest.config.ts"
 import type { Reporter, TestModule, Vite } from "vitest/node"
+import base from "../../vitest.config.ts"
 import { idOf, type InMemory, maxTestMillis } from "./InMemory.ts"
 import { type Mutant, pathOf, planted, root } from "./Mutant.ts"
 
@@ -54,7 +54,7 @@ export default defineConfig({
   test: {
     ...(globalSetup === undefined ? {} : { globalSetup }),
     reporters: [reporter],
-    maxWorkers: Number(process.env["SVC_PLANT_WORKERS"] ?? 2),
+    maxWorkers: 2,
     // A bug may throw outside of a test.
     dangerouslyIgnoreUnhandledErrors: true,
     projects: bugs.map((bug) => ({
