@@ -1,17 +1,20 @@
 /** Names that our own lists reserve. External lists may drop a name in any version. */
-import { afterAll, describe, expect, it, vi } from "vitest"
+import * as path from "node:path"
+import type * as Handle from "@svc/domain/handles/Handle"
+import type * as Reserved from "@svc/domain/handles/Reserved"
+import { describe, expect, it, vi } from "vitest"
+import { root } from "../house/Imports.ts"
 
-// Imports the module without the external lists, and restores them afterwards, in case files share modules.
+// Imports separate instances of the modules, without the external lists. To reset all modules would give the next files of
+// the worker second instances of modules that listen to channels or hold connections.
+const instance = (name: string) => import(path.join(root, `packages/domain/src/handles/${name}.ts?own`))
 vi.doMock("reserved-usernames", () => ({ default: [] }))
 vi.doMock("the-big-username-blacklist", () => ({ default: { list: [] } }))
-vi.resetModules()
-const { check } = await import("@svc/domain/handles/Handle")
-const { productHostnames } = await import("@svc/domain/handles/Reserved")
-afterAll(() => {
-  vi.doUnmock("reserved-usernames")
-  vi.doUnmock("the-big-username-blacklist")
-  vi.resetModules()
-})
+const ownReserved: typeof Reserved = await instance("Reserved")
+vi.doMock("@svc/domain/handles/Reserved", () => ownReserved)
+const { check }: typeof Handle = await instance("Handle")
+for (const name of ["reserved-usernames", "the-big-username-blacklist", "@svc/domain/handles/Reserved"])
+  vi.doUnmock(name)
 
 const judge = (name: string) => check(name, { brand: "" })._tag
 const words = (text: string) => text.trim().split(/\s+/)
@@ -36,7 +39,7 @@ describe("the product's own lists of reserved names", () => {
     words("abuse noc security postmaster hostmaster usenet news webmaster uucp ftp info marketing sales support"),
   )("include the role %s@", (name) => expect(judge(name)).toBe("Reserved"))
 
-  it.each(productHostnames.filter((name) => name.length >= 3))("reserve the hostname %s", (name) =>
+  it.each(ownReserved.productHostnames.filter((name) => name.length >= 3))("reserve the hostname %s", (name) =>
     expect(judge(name)).toBe("Reserved"),
   )
 })

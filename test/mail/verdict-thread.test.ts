@@ -1,7 +1,9 @@
 /** The code of a verdict worker, run in the test: which names it asks the process for, and its priority. */
+import * as path from "node:path"
 import type { FromThread, ToThread } from "@svc/mail-gateway/mail/judging/VerdictWorker"
 import { Timing } from "@svc/mail-gateway/Timing"
 import { beforeEach, expect, it, vi } from "vitest"
+import { root } from "../house/Imports.ts"
 
 interface Thread {
   workerData: unknown
@@ -29,10 +31,10 @@ vi.mock("node:os", async (original) => ({
   setPriority: (id: number, priority: number) => thread.setPriority(id, priority),
 }))
 
+/** Starts another instance of the worker, without a reset of the modules that other test files share. */
 const started = async (workerData: unknown) => {
   thread.workerData = workerData
-  vi.resetModules()
-  await import("@svc/mail-gateway/mail/judging/Worker")
+  await import(path.join(root, `packages/mail-gateway/src/mail/judging/Worker.ts?${crypto.randomUUID()}`))
   return (message: ToThread) => thread.receive(message)
 }
 
