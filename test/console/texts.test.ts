@@ -1,6 +1,8 @@
 /** Properties of the console's texts that the compiler cannot check. */
 import { globSync, readFileSync } from "node:fs"
 import * as path from "node:path"
+import { document as openapi } from "@svc/api/openapi/Document"
+import { type Code, table } from "@svc/domain/problems/Table"
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest"
 import { root } from "../house/Imports.ts"
 
@@ -8,7 +10,7 @@ type Text = string | Readonly<Record<string, string>>
 type InAll = readonly [Text, Text, Text]
 
 // The console has its own type configuration, so its modules are imported without types.
-const { ago, binaryBytes, bytes, duration, languages, moment, speak, tables, texts } = await import(
+const { ago, binaryBytes, bytes, duration, language, languages, moment, speak, tables, texts } = await import(
   path.join(root, "packages/console/src/texts/Texts.ts")
 )
 const files = globSync("packages/console/src/**/{texts,events}.ts", { cwd: root })
@@ -132,6 +134,44 @@ describe("A text of the console", () => {
       "1\u202F000\u202F000 de messages",
     ])
   })
+})
+
+/** Problems of other credentials than a session, and of requests that the console does not send. */
+const unmet: ReadonlySet<string> = new Set<Code>([
+  "key_expired",
+  "grant_revoked",
+  "scope_missing",
+  "scope_exceeds",
+  "scope_unknown",
+  "identity_not_granted",
+  "network_refused",
+  "foreign_identity",
+  "org_scope_required",
+  "unsupported_media_type",
+  "idempotency_key_reused",
+  "connector_option_unknown",
+])
+
+it("Each problem of the calls of the console has a title in every language", async () => {
+  const { titleOf } = await import(path.join(root, "packages/console/src/ui/Problem.tsx"))
+  const found = new Set<string>()
+  const paths = openapi.paths as unknown as Record<string, Record<string, { readonly responses: object }>>
+  for (const file of globSync("packages/console/src/**/*.{ts,tsx}", { cwd: root })) {
+    const source = readFileSync(path.join(root, file), "utf8")
+    for (const [, method, route] of source.matchAll(/"(GET|POST|PUT|PATCH|DELETE) (\/api\/[^"]+)"/g)) {
+      const operation = paths[route!.replaceAll(/:(\w+)/g, "{$1}")]?.[method!.toLowerCase()]
+      const text = JSON.stringify(operation?.responses ?? {})
+      for (const code of Object.keys(table)) if (text.includes(`"${code}"`)) found.add(code)
+    }
+  }
+  expect(found.size).toBeGreaterThan(40)
+  for (const name of languages.slice(1)) {
+    language.value = name
+    const isTranslated = (code: string) => titleOf({ code, title: "" }) !== ""
+    expect([...found].filter((code) => !isTranslated(code) && !unmet.has(code))).toEqual([])
+    expect(Object.keys(table).filter((code) => isTranslated(code) && !found.has(code))).toEqual([])
+  }
+  language.value = "en"
 })
 
 describe("The sources of the console", () => {

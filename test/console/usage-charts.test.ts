@@ -108,7 +108,9 @@ describe("Charts of activity", () => {
 
   it("have no response times without requests", async () => {
     const { called, shows, top } = await open({ of: "tunnel", handle: "ada" })
-    ;(await called("/api/usage")).answer(200, usage())
+    const read = await called("/api/usage")
+    expect(top.textContent).not.toContain("No activity")
+    read.answer(200, usage())
     await eventually(() => expect(top.textContent).toContain("No activity in this period"))
     await shows({
       "Tunnel requests": ["Successful 0", "Errors 0"],

@@ -70,13 +70,13 @@ describe("A Webhook", () => {
     failing_since: null,
     created_at: "2026-11-20T08:00:00Z",
   }
-  const opened = async (more: object = {}, filter = "") => {
+  const opened = async (more: object = {}, filter = "", deliveries: ReadonlyArray<object> = []) => {
     const key = ["GET /api/identities/:handle/webhooks/:id", { params: { handle: "ada", id: "wh_1" } }]
     client.setQueryData(key, { ...webhook, ...more })
     const shown = await drawn(WebhookPage, { handle: "ada", id: "wh_1" })
     const read = await calls.next()
     expect(read.url).toBe(`${at}/wh_1/deliveries?limit=50${filter}`)
-    await act(async () => read.answer(200, { deliveries: [], next_cursor: null }))
+    await act(async () => read.answer(200, { deliveries, next_cursor: null }))
     return shown
   }
 
@@ -106,17 +106,43 @@ describe("A Webhook", () => {
     await eventually(() => expect(top.textContent).toContain(text))
   })
 
+  const revoked = "created this Webhook was revoked"
+  const expired = "created this Webhook has expired"
+  const narrowed = "may no longer read its Events"
   it.each([
-    ["active", "Pause", "disabled", undefined],
-    ["disabled", "Resume", "active", "true"],
-    ["stopped", "Resume", "active", "true"],
-  ])("that is %s can be changed by %s, and tested only while it is active", async (status, name, next, disabled) => {
-    const reason = status === "stopped" ? "creator_revoked" : null
+    ["active", null, [], "Pause", "disabled", undefined],
+    ["disabled", null, [], "Resume", "active", "true"],
+    ["stopped", "creator_revoked", [revoked], "Resume", "active", "true"],
+    ["stopped", "creator_expired", [expired], "Resume", "active", "true"],
+    ["stopped", "creator_narrowed", [narrowed], "Resume", "active", "true"],
+  ])("that is %s (%s) says why, and can be changed: %j %s", async (status, reason, why, name, next, disabled) => {
     const { press, button, top } = await opened({ status, stopped_reason: reason })
-    expect(top.textContent.includes("created this Webhook was revoked")).toBe(reason !== null)
+    expect([revoked, expired, narrowed].filter((text) => top.textContent.includes(text))).toEqual(why)
+    // Only an active Webhook can be tested.
     expect(button("Send test")!.attributes["disabled"]).toBe(disabled)
     await press(name)
     expect((await calls.next()).body).toEqual({ status: next })
+  })
+
+  it.each([
+    ["2026-11-19T08:00:00Z", true],
+    [null, false],
+  ])("whose deliveries fail since %s says so, and shows what its endpoint responded: %s", async (since, isFailing) => {
+    const attempt = { number: 1, status_code: 500, error: null, response_body: "Oh", duration_ms: 5 }
+    const deliveries = ["dlv_2", "dlv_1"].map((id) => ({
+      id,
+      event_id: "evt_1",
+      event_type: "email.received",
+      status: "failed",
+      replay: false,
+      attempts: [{ ...attempt, started_at: webhook.created_at }],
+      next_attempt_at: null,
+      created_at: webhook.created_at,
+    }))
+    const { top } = await opened({ failing_since: since }, "", deliveries)
+    const heads = () => top.all({ class: "delivery-head" }).map(({ attributes }) => attributes["aria-expanded"])
+    await eventually(() => expect(heads()).toEqual([String(isFailing), "false"]))
+    expect(top.all({ class: "note", "data-tone": "bad" }).length).toBe(isFailing ? 1 : 0)
   })
 
   it("that does not exist says so", async () => {
@@ -164,6 +190,46 @@ describe("A Webhook", () => {
   })
 })
 
+describe("The list of Webhooks", () => {
+  it("names the Events and the state of each, and rotates their secret after a confirmation", async () => {
+    const webhook = (id: string, more: object) => ({ id, url: `https://${id}.example/`, failing_since: null, ...more })
+    const webhooks = [
+      webhook("all", { event_types: ["*"], status: "active" }),
+      webhook("some", { event_types: ["email.received", "email.sent"], status: "disabled" }),
+      webhook("none", { event_types: ["email.sent"], status: "stopped" }),
+      webhook("late", { event_types: ["email.sent"], status: "active", failing_since: "2026-11-20T08:00:00Z" }),
+    ]
+    const input = { params: { handle: "ada" }, query: { limit: 200 } }
+    client.setQueryData(["GET /api/identities/:handle/webhooks", input], { webhooks, next_cursor: null })
+    const { top, press } = await drawn(WebhooksPage, { handle: "ada" })
+    const rows = top.all("tr").slice(1)
+    expect(
+      rows.map((row) => [
+        row.all("a")[0]!.attributes["href"],
+        row.all({ class: "status" })[0]!.attributes["data-tone"],
+        ...row
+          .all("td")
+          .slice(1, 3)
+          .map(({ textContent }) => textContent),
+      ]),
+    ).toEqual([
+      ["/console/identities/ada/webhooks/all", "ok", "Active", "All Events"],
+      ["/console/identities/ada/webhooks/some", "off", "Paused", "email.received, email.sent"],
+      ["/console/identities/ada/webhooks/none", "bad", "Stopped", "email.sent"],
+      ["/console/identities/ada/webhooks/late", "bad", "Failing", "email.sent"],
+    ])
+    await press("Rotate signing secret")
+    const isRotation = ({ url }: { readonly url: string }) => url.endsWith("/webhook-secret/rotate")
+    expect(calls.all.some(isRotation)).toBe(false)
+    await press("Rotate signing secret")
+    await eventually(() => expect(calls.all.some(isRotation)).toBe(true))
+    await act(async () => calls.all.find(isRotation)!.answer(200, { signing_secret: "whsec_new" }))
+    await eventually(() => expect(top.textContent).toContain("whsec_•"))
+    await press("I have stored it")
+    expect(top.textContent).not.toContain("whsec_•")
+  })
+})
+
 describe("A delivery", () => {
   const attempt = {
     number: 1,
@@ -174,15 +240,23 @@ describe("A delivery", () => {
     started_at: "2026-11-20T08:00:00Z",
   }
   it.each([
-    [{ status_code: 200 }, undefined],
-    [{ status_code: 299 }, undefined],
-    [{ status_code: 199 }, /199/],
-    [{ status_code: 300 }, /300/],
-    [{ status_code: null, error: "timeout" }, /within 15 seconds/],
-    [{ status_code: null, error: "creator_expired" }, /expired/],
-    [{ status_code: null, error: "other" }, /^other$/],
-  ])("with the attempt %j failed because of %s", (outcome, why) => {
-    const found = whyOf({ ...attempt, error: null, ...outcome })
+    [200, null, undefined],
+    [299, null, undefined],
+    [199, null, /199/],
+    [300, null, /300/],
+    [null, "timeout", /within 15 seconds/],
+    [null, "refused_address", /to this address/],
+    [null, "connection", /refused or interrupted/],
+    [null, "dns", /host name/],
+    [null, "tls", /certificate/],
+    [null, "interrupted", /restart/],
+    [null, "webhook_disabled", /paused/],
+    [null, "creator_revoked", /was revoked/],
+    [null, "creator_expired", /has expired/],
+    [null, "creator_narrowed", /may not read/],
+    [null, "other", /^other$/],
+  ])("with the status %s and the error %s failed because of %s", (status_code, error, why) => {
+    const found = whyOf({ ...attempt, status_code, error })
     if (why === undefined) expect(found).toBeUndefined()
     else expect(found).toMatch(why)
   })

@@ -18,6 +18,14 @@ const titles: { readonly [K in Code]?: readonly [de: string, fr: string] } = {
   rate_limited: ["Zu viele Aufrufe", "Trop d’appels"],
   unavailable: ["Ein Teil des Dienstes ist nicht erreichbar", "Une partie du service est injoignable"],
   internal: ["Bei uns ist etwas schiefgegangen", "Une erreur s’est produite chez nous"],
+  audit_unavailable: [
+    "Das Audit-Protokoll ist derzeit nicht erreichbar",
+    "Le journal d’audit est temporairement indisponible",
+  ],
+  idempotency_key_in_progress: [
+    "Die erste Anfrage wird noch ausgeführt",
+    "La première requête est encore en cours d’exécution",
+  ],
   unauthenticated: ["Du bist nicht angemeldet", "Vous n’êtes pas connecté"],
   account_deleting: ["Das Konto wird gelöscht", "Le compte est en cours de suppression"],
   session_required: ["Anmeldung in der Konsole erforderlich", "Connexion à la console requise"],
@@ -28,8 +36,9 @@ const titles: { readonly [K in Code]?: readonly [de: string, fr: string] } = {
     "Diese Fassung der Bedingungen gilt nicht mehr",
     "Cette version des conditions n’est plus la bonne",
   ],
-  magic_link_invalid: ["Der Link gilt nicht mehr", "Le lien n’est plus valable"],
   device_authorization_settled: ["Diese Anmeldung ist schon entschieden", "Cette demande a déjà été traitée"],
+  key_quota_exhausted: ["Das Kontingent an Schlüsseln ist aufgebraucht", "Le quota de clés est épuisé"],
+  key_replaced: ["Der Schlüssel wurde schon erneuert", "La clé a déjà été renouvelée"],
   confirmation_mismatch: ["Die Bestätigung stimmt nicht", "La confirmation ne correspond pas"],
   handle_taken: ["Der Name ist vergeben", "Le nom est pris"],
   handle_reserved: ["Der Name ist reserviert", "Le nom est réservé"],
@@ -39,9 +48,32 @@ const titles: { readonly [K in Code]?: readonly [de: string, fr: string] } = {
   identity_quota_exhausted: ["Das Kontingent an Identitäten ist aufgebraucht", "Le quota d’identités est épuisé"],
   recipient_not_allowed: ["Ein Empfänger ist nicht erlaubt", "Un destinataire n’est pas autorisé"],
   content_changed: ["Die Nachricht hat sich geändert", "Le message a changé"],
+  mail_paused: ["Der E-Mail-Versand ist gestoppt", "L’envoi d’e-mails est suspendu"],
+  message_invalid: ["Die Nachricht ist nicht gültig", "Le message n’est pas valide"],
+  message_too_large: ["Die Nachricht ist zu groß", "Le message est trop volumineux"],
   mail_relay_unavailable: ["Die E-Mail konnte nicht übergeben werden", "Le message n’a pas pu être remis"],
   webhook_target_refused: ["Diese Adresse ist als Ziel nicht erlaubt", "Cette adresse n’est pas admise comme cible"],
   webhook_mismatch: ["Der Webhook gehört zu einer anderen Identität", "Le webhook appartient à une autre identité"],
+  connector_capability_unsupported: [
+    "Der Konnektor unterstützt diese Aktion nicht",
+    "Le connecteur ne permet pas cette opération",
+  ],
+  connector_credential_refused: ["Die Plattform lehnt die Zugangsdaten ab", "La plateforme a refusé les identifiants"],
+  connector_not_connected: [
+    "Die Identität ist nicht mit dieser Plattform verbunden",
+    "L’identité n’est pas connectée à cette plateforme",
+  ],
+  connector_paused: ["Der Konnektor ist pausiert", "Le connecteur est en pause"],
+  connector_platform_error: [
+    "Die Plattform hat die Anfrage nicht ausgeführt",
+    "La plateforme n’a pas exécuté la requête",
+  ],
+  connector_platform_rate_limited: [
+    "Das Limit der Plattform ist erreicht",
+    "La limite d’appels de la plateforme est atteinte",
+  ],
+  connector_state_invalid: ["Diese Autorisierung gilt nicht mehr", "Cette autorisation n’est plus valable"],
+  connector_stopped: ["Der Konnektor ist gestoppt", "Le connecteur est arrêté"],
   secret_name_invalid: ["Der Name des Geheimnisses ist nicht gültig", "Le nom du secret n’est pas valide"],
 }
 
