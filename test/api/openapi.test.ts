@@ -6,10 +6,16 @@ import { document } from "@svc/api/openapi/Document"
 
 import { Api } from "@svc/domain/Api"
 import { describe, expect, it } from "vitest"
+import { contractOf } from "./Contract.ts"
 
 const operations = Object.values<any>(document["paths"]).flatMap((path) => Object.values<any>(path))
 
 describe("OpenAPI document", () => {
+  // After an intended change, `vitest run test/api/openapi --update=all` writes the file anew.
+  it("promises exactly the operations, members and types of `contract.txt`", async () => {
+    await expect(contractOf(document)).toMatchFileSnapshot("contract.txt")
+  })
+
   it("has an entity tag and 304 for every read of a single resource", () => {
     // These return a download, or show a secret or the caller.
     const other = /\/(?:raw|archive|text|request|wait|identity-key|client-metadata\.json)$|\{index\}$/

@@ -196,7 +196,7 @@ export const api: Mutants = {
     from: 'header.split(",").some((one) => one.trim() === tag)',
     to: 'header.split(",").some((one) => one.trim().replace(/^W\\//, "") === tag)',
     bug: "If-Match takes weak tags",
-    tests: ["domain/precondition", "api/properties", "api/account", "connectors/service", "api/mail-settings"],
+    tests: ["http/entity-tags"],
   },
   "interrupted-page-empty": {
     file: "api/src/Http.ts",

@@ -56,14 +56,14 @@ export const mailGatewaySmtp: Mutants = {
     from: "worst >= Clients.limits.unknownInSession ?",
     to: "worst > 1e9 ?",
     bug: "a client may guess recipients without end",
-    tests: ["mail/acceptance", "mail/reception"],
+    tests: ["mail/clients"],
   },
   "unknown-recipients-not-slowed": {
     file: "mail-gateway/src/mail/Recipients.ts",
     from: "Math.max(0, worst - Clients.limits.unknownAtOnce) * Timing.tarpitStepMillis",
     to: "0",
     bug: "guessing recipients is never slowed down",
-    tests: ["mail/acceptance", "mail/reception", "mail/screening"],
+    tests: ["mail/clients"],
   },
   "client-opened-forever": {
     file: "mail-gateway/src/mail/smtp/Clients.ts",

@@ -98,7 +98,7 @@ export const tenancyAndTime: Mutants = {
     from: 'headers["sec-fetch-site"] !== "same-origin" || ',
     to: "",
     bug: "a page of another site makes calls with the console's session",
-    tests: ["console/session", "account/sign-in"],
+    tests: ["http/session-cookie"],
   },
   "submission-session-of-login-time": {
     file: "mail-gateway/src/mail/Submission.ts",

@@ -86,8 +86,13 @@ const services = Layer.mergeAll(
     approve: () => outcome("approve"),
     deny: () => outcome("deny"),
   } as never),
-  Layer.succeed(ConnectorQueries, { authorization: () => outcome("authorization") } as never),
-  Layer.succeed(Connectors, {} as never),
+  Layer.succeed(ConnectorQueries, {
+    authorization: () => outcome("authorization"),
+    read: () => outcome("connector"),
+  } as never),
+  Layer.succeed(Connectors, {
+    of: () => ({ Finish: (payload: object) => outcome(`finish ${JSON.stringify(payload)}`) }),
+  } as never),
   Layer.succeed(CardQueries, { profile: () => outcome("profile") } as never),
   Layer.succeed(MessageQueries, { read: () => outcome("read") } as never),
   Layer.succeed(AttachmentReader, {} as never),

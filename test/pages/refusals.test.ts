@@ -168,6 +168,60 @@ describe("A page of the account holder", () => {
   })
 })
 
+describe("The page after an authorization at a platform", () => {
+  const authorization = Effect.succeed({ id: "i", handle: "ada", canonical: "ada", platform: "mastodon" })
+  const finish = (disclosed: string) =>
+    `finish ${JSON.stringify({ org_id: "o", state: "s", query: "code=c&state=s", apply_disclosure: disclosed === "yes" })}`
+  const connect = (set: Readonly<Record<string, Outcome>>, disclosed = "yes") =>
+    fetched(
+      "/auth/connectors/callback",
+      { authorization, ...set },
+      { form: { query: "code=c&state=s", apply_disclosure: disclosed } },
+    )
+
+  it("asks which account to connect, and connects nothing by itself", async () => {
+    const { html, status } = await fetched("/auth/connectors/callback?code=c&state=s", { authorization })
+    expect([status, calls]).toEqual([200, ["authorization"]])
+    for (const part of ["<dd>mastodon</dd>", "<dd>@ada</dd>", 'value="code=c&amp;state=s"', 'value="yes" checked'])
+      expect(html).toContain(part)
+  })
+
+  it.each([
+    ["yes", true, "now states that the account is automated"],
+    ["no", false, "does not state that the account is automated"],
+  ])("connects it with a click, and says what its profile discloses (%s)", async (asked, disclosed, text) => {
+    const connector = Effect.succeed({ account: "<ada>@social.example", disclosed })
+    const { html, status } = await connect({ connector }, asked)
+    expect([status, calls]).toEqual([200, ["authorization", finish(asked), "connector", "record allowed"]])
+    for (const part of ["Account connected", "&lt;ada&gt;@social.example", text]) expect(html).toContain(part)
+  })
+
+  it.each<readonly [string, Readonly<Record<string, Outcome>>, number, ReadonlyArray<string>, string]>([
+    [
+      "the state is unknown",
+      { authorization: refusal(Problem.ConnectorStateInvalid) },
+      400,
+      ["no longer valid"],
+      "refused",
+    ],
+    [
+      "it was refused",
+      { [finish("yes")]: refusal(Problem.ConnectorCredentialRefused) },
+      422,
+      ["not connected", detail],
+      "refused",
+    ],
+    ["the store is unavailable", { [finish("yes")]: unavailable }, 503, ["not connected", detail], "failed"],
+    ["a part is broken", { [finish("yes")]: Effect.die("broken") }, 400, ["not connected"], "failed"],
+  ])("says why it connected nothing if %s", async (_, set, status, texts, recorded) => {
+    const { html, ...found } = await connect(set)
+    expect(found.status).toBe(status)
+    expect(calls.at(-1)).toBe(`record ${recorded}`)
+    for (const text of [...texts, "Start again"]) expect(html).toContain(text)
+    expect(html).not.toContain("Account connected")
+  })
+})
+
 describe("The profile", () => {
   it.each<readonly [Readonly<Record<string, Outcome>>, number, string, string]>([
     [{ limit: limited }, 429, "Too many requests", "rate_limited"],
