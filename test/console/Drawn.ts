@@ -13,6 +13,7 @@ export class Drawn {
   readonly #listeners: Record<string, (event: object) => void> = {}
   readonly namespaceURI = "http://www.w3.org/1999/xhtml"
   readonly style: Record<string, string> = {}
+  readonly dataset: Record<string, string> = {}
   scrollTop = 0
   constructor(localName: string, text?: string) {
     this.nodeType = text === undefined ? 1 : 3
@@ -78,6 +79,7 @@ export class Drawn {
   showModal() {}
   close() {}
   focus() {}
+  setSelectionRange() {}
   scrollIntoView() {}
   /** Finds an element by one of its attributes. Other selectors find nothing without a browser. */
   querySelector(selector: string) {

@@ -57,13 +57,18 @@ describe("A connected account", () => {
       "Connected with": "OAuth",
       Permissions: "post, read mentions, and direct messages",
       "Last error": "slow down",
+      "AI disclosure": "The profile says that the account is automated",
     })
     expect(facts()["Last checked"]).not.toBe("Never")
     expect(top.textContent).not.toContain("other")
     await leaveAll()
     client.clear()
     const never = await opened({ connected_via: "app_password", disclosed: false })
-    expect(never.facts()).toMatchObject({ "Last checked": "Never", "Connected with": "App password" })
+    expect(never.facts()).toMatchObject({
+      "Last checked": "Never",
+      "Connected with": "App password",
+      "AI disclosure": "The profile does not say that the account is automated",
+    })
     expect(never.facts()["Last error"]).toBeUndefined()
   })
 

@@ -1,7 +1,7 @@
 /** The page of a conversation, without a browser: what is expanded, what scrolls, and how much is loaded. */
 import { afterEach, describe, expect, it, vi } from "vitest"
 import { Drawn } from "./Drawn.ts"
-import { browserAt, drawn, Entries, eventually, heldCalls, leavePage, source } from "./Modules.ts"
+import { browserAt, drawn, Entries, eventually, heldCalls, leavePage, problem, source } from "./Modules.ts"
 
 const { Conversation } = await source("mail/Conversation.tsx")
 const { boundTo } = await source("ui/Keys.ts")
@@ -33,10 +33,20 @@ const unread = { seen: false }
 /** Draws the page of a conversation of these messages, with what scrolls and which listeners the window has. */
 const open = async (
   messages: ReadonlyArray<Summary>,
-  { at, next_cursor = null }: { readonly at?: string; readonly next_cursor?: string | null } = {},
+  {
+    at,
+    next_cursor = null,
+    subject = "Plan",
+    search = "?tag=work",
+  }: {
+    readonly at?: string
+    readonly next_cursor?: string | null
+    readonly subject?: string
+    readonly search?: string
+  } = {},
 ) => {
   vi.stubGlobal("localStorage", new Entries())
-  const entries = await browserAt("/identities/ada/mail/thr_1?tag=work")
+  const entries = await browserAt(`/identities/ada/mail/thr_1${search}`)
   const calls = heldCalls()
   const page = await drawn(Conversation, { handle: "ada", id: "thr_1", at })
   const listeners = new Map<string, () => void>()
@@ -67,7 +77,7 @@ const open = async (
   })
   const timers = vi.spyOn(globalThis, "setTimeout")
   const pageOf = (some: typeof messages, next: string | null) => ({
-    thread: { subject: "Plan", messages: messages.length },
+    thread: { subject, messages: messages.length },
     messages: some,
     next_cursor: next,
   })
@@ -217,6 +227,27 @@ describe("The requested or newest message of a conversation", () => {
     boundTo("s")()
     expect((await called("PATCH /api/identities/ada/messages")).body).toEqual({ ids: [id], threads: [], flagged: true })
   })
+
+  it("has no flag by key while entries of the list are selected, to which the key belongs", async () => {
+    await open(two, { search: "?selected=thr_9" })
+    expect(boundTo("s")).toBeUndefined()
+  })
+})
+
+it.each([
+  ["Plan", "Plan"],
+  ["", "(no subject)"],
+])("The heading of a conversation is its subject %j, with the number of its messages", async (subject, heading) => {
+  const { top } = await open([summary("1"), summary("2")], { subject })
+  expect(top.all("h2")[0]!.parentNode!.textContent).toBe(`${heading}2 messages`)
+})
+
+it("A conversation that does not exist any more is named as such", async () => {
+  const calls = heldCalls()
+  await browserAt("/identities/ada/mail/thr_1")
+  const { top } = await drawn(Conversation, { handle: "ada", id: "thr_1" })
+  await calls.answered(404, problem(404))
+  await eventually(() => expect(top.textContent).toBe("Message not found"))
 })
 
 it("A conversation with several unread messages can be marked as read", async () => {

@@ -91,6 +91,11 @@ describe("The overview of an Identity", () => {
     expect(top.textContent).toContain("About plans")
     expect(Object.entries(facts())).toContainEqual(["TCP port", "40001"])
     expect(facts()["Tunnel"]).toContain("Connected")
+    expect(Object.keys(facts())).toEqual(["Email", "Profile", "A2A card", "Tunnel", "TCP port", "Created"])
+    const links = top.all("a").map(({ attributes }) => attributes["href"])
+    expect(links).toEqual(
+      expect.arrayContaining([`${at}/mail/programs`, "https://svc.example/@ada", "https://svc.example/@ada/card"]),
+    )
     expect((await callOf("/api/events")).url).toContain("handle=ada")
   })
 

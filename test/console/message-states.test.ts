@@ -86,6 +86,22 @@ describe("An outgoing message", () => {
   })
 
   it.each([
+    [{ host: null, code: 450, status: null, text: "" }, "450"],
+    [{ host: "mx.example.org", code: 250, status: "", text: "Ok" }, "mx.example.org 250 Ok"],
+  ])("shows the known parts of a reply: %j", async (reply, text) => {
+    const { top } = await shown({ delivery: [recipient("sent", { reply })] })
+    expect(top.all({ class: "small muted reply" })[0]!.textContent).toBe(text)
+    expect(top.textContent).not.toContain("You can lift this under")
+    expect(top.textContent).not.toContain("On hold")
+  })
+
+  it("without recipients and approval shows nothing of both", async () => {
+    for (const more of [{}, { delivery: [], approval: null }]) expect((await shown(more)).top.textContent).toBe("")
+    const { top } = await shown({ approval })
+    expect(top.textContent).toBe("Approved by a person.")
+  })
+
+  it.each([
     [true, ["queued"], true],
     [true, ["sent", "deferred"], true],
     [true, ["sent", "bounced"], false],

@@ -4,7 +4,10 @@ import { drawn, leaveAll, source } from "./Modules.ts"
 
 const { PeopleField } = await source("compose/PeopleField.tsx")
 
-const known = ["ada@example.org", "adam@example.org", "grace@example.org"].map((address) => ({ address, name: null }))
+const known: ReadonlyArray<object> = [
+  ...["ada@example.org", "adam@example.org", "grace@example.org"].map((address) => ({ address, name: null })),
+  ...["1", "2", "3", "4", "5", "6", "7"].map((n) => ({ address: `${n}@many.example`, name: `Nina ${n}` })),
+]
 
 let value: ReadonlyArray<string>
 afterEach(async () => {
@@ -44,6 +47,13 @@ const opened = async (...start: ReadonlyArray<string>) => {
 it("Each recipient has a button that removes this one, and Backspace in an empty field removes the last", async () => {
   const { top, chips, click, press, type } = await opened("one@example.org", "two@example.org", "three@example.org")
   expect(chips().map(({ attributes }) => attributes["data-tone"])).toEqual([undefined, "bad", undefined])
+  // The warning is a second icon, and a text for screen readers.
+  expect(chips().map((chip) => chip.all("svg").length)).toEqual([1, 2, 1])
+  expect(chips().map((chip) => chip.all({ class: "hidden-text" })[0]?.textContent)).toEqual([
+    undefined,
+    "is not an Allowed Recipient",
+    undefined,
+  ])
   await click(top.all({ "aria-label": "Remove two@example.org" })[0])
   expect(value).toEqual(["one@example.org", "three@example.org"])
   await type("a")
@@ -110,4 +120,47 @@ it("The first press of the down arrow chooses the second suggestion, since the f
   expect(value).toEqual([])
   await type("adam")
   expect(selected()).toEqual(["adam@example.org"])
+})
+
+it("The arrow keys go through all suggestions, at most six, and the field names the selected one", async () => {
+  const { top, type, press, suggested, selected } = await opened()
+  await type("nina")
+  expect(suggested()).toEqual(["1", "2", "3", "4", "5", "6"].map((n) => `Nina ${n}${n}@many.example`))
+  const at = () => {
+    const [one] = top.all({ role: "option", "aria-selected": "true" })
+    expect(top.all("input")[0]!.attributes).toMatchObject({
+      "aria-activedescendant": one!.attributes["id"],
+      "aria-expanded": "true",
+    })
+    expect(top.all({ role: "listbox" })[0]!.attributes["hidden"]).toBeUndefined()
+    return selected()[0]![5]
+  }
+  const seen = [at()]
+  for (const key of ["ArrowDown", "ArrowDown", "ArrowUp", "ArrowUp", "ArrowUp", "ArrowUp", "ArrowDown", "ArrowDown"]) {
+    await press(key)
+    seen.push(at())
+  }
+  expect(seen).toEqual(["1", "2", "3", "2", "1", "6", "5", "6", "1"])
+  await press("ArrowDown")
+  // Fewer are left after another letter.
+  await type("3")
+  expect(at()).toBe("3")
+  await type("")
+  expect([suggested(), top.all("input")[0]!.attributes["aria-activedescendant"]]).toEqual([[], undefined])
+})
+
+it("A chosen suggestion replaces a complete address, and a click takes one", async () => {
+  const { top, type, press, click, suggested } = await opened()
+  await type("1@many.ex")
+  await press("ArrowUp")
+  await press("Enter")
+  expect(value).toEqual(["1@many.example"])
+  await type("many")
+  await click(top.all({ role: "option" })[1])
+  expect([value.at(-1), suggested()]).toEqual(["3@many.example", []])
+  // What leads nowhere is taken as it was typed.
+  await type("nobody")
+  expect(await press("Tab")).toBe(false)
+  await press("Enter")
+  expect(value.at(-1)).toBe("nobody")
 })

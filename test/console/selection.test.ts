@@ -109,10 +109,13 @@ describe("A letter", () => {
     expect((await calls.next()).body).toMatchObject({ ids: ["msg_9"], seen: false })
   })
 
-  it("does nothing without an entry", async () => {
+  it("does nothing without an entry, and says nothing", async () => {
+    const { Toasts } = await source("ui/Toast.tsx")
+    const before = (await drawn(Toasts, {})).top.textContent
     await opened("")
     for (const key of ["e", "u", "s", "#", "x"]) await letter(key)
     expect([calls.waiting(), [...leaving.value]]).toEqual([0, []])
+    expect((await drawn(Toasts, {})).top.textContent).toBe(before)
   })
 
   it("leaves the open message only if this one was archived or deleted", async () => {

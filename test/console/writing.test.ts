@@ -3,8 +3,9 @@ import { afterEach, beforeEach, describe, expect, it, vi } from "vitest"
 import { drawn, Entries, heldCalls, leaveAll, mounted, source } from "./Modules.ts"
 
 const { closed, keepDraft, unsavedName } = await source("compose/draft.ts")
-const { Kept, Overtaken } = await source("compose/DraftState.tsx")
+const { Kept, Overtaken, Upload } = await source("compose/DraftState.tsx")
 const { useDelayed } = await source("compose/delayed.ts")
+const { client } = await source("client/Queries.ts")
 const { storeUnsavedFor, unsavedInput, unsavedWith } = await source("client/Unsaved.ts")
 
 let calls: ReturnType<typeof heldCalls>
@@ -19,6 +20,7 @@ beforeEach(() => {
 afterEach(async () => {
   await leaveAll()
   storeUnsavedFor(undefined)
+  client.clear()
   vi.useRealTimers()
   vi.unstubAllGlobals()
 })
@@ -44,12 +46,16 @@ describe("A draft", () => {
   const saved = { id: "d1", tag: '"1"', at: "", mail: mail("a") }
 
   it("is created with the first letter, and each later write replaces the version before it", async () => {
+    const list = ["GET /api/identities/:handle/drafts", { params: { handle: "ada" } }]
+    client.setQueryData(list, {})
     const { draft, made } = opened()
     draft.change(mail("a"))
     await settled()
     const first = await answered(201, { id: "d1" }, '"1"')
     expect([first.method, first.url, first.body.text, made.mock.calls]).toEqual(["POST", drafts, "a", [["d1"]]])
     expect([draft.state.value.is, stored()]).toEqual(["saved", []])
+    // The list of drafts is read again.
+    expect(client.getQueryState(list)?.isInvalidated).toBe(true)
     for (const [text, before, next] of [
       ["ab", '"1"', '"2"'],
       ["abc", '"2"', '"3"'],
@@ -194,10 +200,18 @@ describe("A draft", () => {
     const sent = await answered(202, { id: "m1" })
     expect([sent.url, sent.headers["idempotency-key"]]).toEqual(["/api/identities/ada/messages/send", "key"])
     expect(await done).toEqual({ id: "m1" })
-    const other = opened().draft
-    const failed = other.send(mail("a"), "key").catch((cause: Error) => cause.message)
-    await answered(422, { status: 422, detail: "no" })
-    expect([await failed, calls.waiting()]).toEqual(["no", 0])
+    expect(stored()).toEqual([])
+    // A draft that exists is never sent in another version than the saved one.
+    for (const [start, status] of [
+      [undefined, 422],
+      [saved, 409],
+    ] as const) {
+      const failed = opened(start)
+        .draft.send(mail("ab"), "key")
+        .catch((cause: Error) => cause.message)
+      await answered(status, { status, detail: "no" })
+      expect([await failed, calls.waiting()]).toEqual(["no", 0])
+    }
   })
 
   it("that is large is saved later, and its attachments are stored in the browser only if they are small", async () => {
@@ -277,4 +291,39 @@ it.each([
   offered.push(...overtaken.top.all("button").map(({ textContent }) => textContent))
   await overtaken.leave()
   expect(offered).toEqual(buttons)
+})
+
+it("The version of a draft that replaces the other one is chosen by a person, who sees why that fails", async () => {
+  const overrule = vi.fn(() => Promise.reject(new Error("not now")))
+  const onReload = vi.fn()
+  const { press, top } = await drawn(Overtaken, { of: { state: { value: { is: "overtaken" } }, overrule }, onReload })
+  await press("Keep my version")
+  await after(1)
+  expect([overrule.mock.calls.length, onReload.mock.calls.length]).toEqual([1, 0])
+  expect(top.all({ role: "alert" }).length).toBe(1)
+  await press("Show the other version")
+  expect([overrule.mock.calls.length, onReload.mock.calls.length]).toEqual([1, 1])
+})
+
+it("A draft that was not saved is saved again by a button", async () => {
+  const save = vi.fn()
+  const { press } = await drawn(Kept, { of: { state: { value: { is: "failed", failure: new Error("no") } }, save } })
+  await press("Try again")
+  expect(save).toHaveBeenCalledTimes(1)
+})
+
+it.each([
+  [undefined, false],
+  [0, true],
+  [0.5, true],
+  // The service may have received it.
+  [1, false],
+])("An upload of which the share %s was sent can be cancelled: %s", async (share, can) => {
+  const cancel = vi.fn(() => ["kept"])
+  const onCancel = vi.fn()
+  const { top, press } = await drawn(Upload, { of: { sent: { value: share }, cancel }, onCancel })
+  expect(top.all("progress").map(({ attributes }) => attributes["value"])).toEqual(can ? [String(share)] : [])
+  if (!can) return expect(top.all("button")).toEqual([])
+  await press("Cancel upload")
+  expect(onCancel.mock.calls).toEqual([[["kept"]]])
 })

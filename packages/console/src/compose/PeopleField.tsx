@@ -69,8 +69,7 @@ export const PeopleField = ({ label, value, judged, onValue, known, autofocus }:
     } else if ((event.key === "ArrowDown" || event.key === "ArrowUp") && suggested.length > 0) {
       event.preventDefault()
       const step = event.key === "ArrowDown" ? 1 : -1
-      const next = chosen === undefined && step === 1 ? (typed === "" ? 0 : 1) : active + step
-      setChosen((next + suggested.length) % suggested.length)
+      setChosen((active + step + suggested.length) % suggested.length)
     } else if (event.key === "Escape" && suggested.length > 0) {
       event.preventDefault()
       event.stopPropagation()
