@@ -238,11 +238,12 @@ describe("A message", () => {
   })
 
   it("of a draft with HTML is plain only after a person removes the HTML", async () => {
-    const { press, sent, top } = await opened({ to: ["ok@example.org"], text: "Dear", html: "<b>Dear</b>" })
+    const { enter, press, sent, top } = await opened({ to: ["ok@example.org"], text: "Dear", html: "<b>Dear</b>" })
     expect(top.all({ type: "checkbox" }).length).toBe(0)
     await press("Remove HTML part")
+    await enter("Subject", "One")
     const [draft] = await sent()
-    expect(draft.body).toEqual({ to: ["ok@example.org"], text: "Dear" })
+    expect(draft.body).toEqual({ to: ["ok@example.org"], text: "Dear", subject: "One" })
   })
 })
 

@@ -5,6 +5,7 @@ import { browserAt, drawn, Entries, eventually, heldCalls, leaveAll, problem, so
 const { begin, begunAs, forget } = await source("connectors/PendingAuthorization.ts")
 const { default: CallbackPage } = await source("connectors/CallbackPage.tsx")
 const { default: ConnectPage } = await source("connectors/ConnectPage.tsx")
+const { aboutOf, disclosureOf, titleOf } = await source("connectors/Platforms.tsx")
 const { client } = await source("client/Queries.ts")
 const { storeUnsavedFor } = await source("client/Unsaved.ts")
 
@@ -71,7 +72,9 @@ describe("An authorization", () => {
     begin(begun, "https://platform.example/")
     const standing = ["GET /api/identities/:handle/connectors", { params: { handle: "ada" } }]
     client.setQueryData(standing, { paused: false, connectors: [] })
-    await drawn(CallbackPage, {})
+    const { top } = await drawn(CallbackPage, {})
+    expect([top.all("h1")[0]!.textContent, top.all("a")]).toEqual(["Connecting the account", []])
+    expect(top.all({ class: "skeleton" }).length).toBe(1)
     const request = await answered(200, { account: "ada.example", platform: "bluesky" })
     expect([request.method, request.url, request.body]).toEqual([
       "POST",
@@ -98,7 +101,13 @@ describe("An authorization", () => {
     const { top } = await drawn(CallbackPage, {})
     expect([calls.waiting(), begunAs("s1")]).toEqual([0, undefined])
     expect(top.all("bdi").map(({ textContent }) => textContent)).toEqual(["No"])
-    expect(top.all("a")[0]!.attributes["href"]).toBe("/console/identities/ada/connectors/bluesky/connect")
+    expect(top.all("a").map(({ attributes }) => attributes["href"])).toEqual(
+      ["/bluesky/connect", ""].map((to) => `/console/identities/ada/connectors${to}`),
+    )
+    expect([top.all("h1")[0]!.textContent, top.all({ class: "skeleton" })]).toEqual([
+      "The account was not connected",
+      [],
+    ])
     await leaveAll()
     await at(`/connectors/callback?error=${"access_denied".padEnd(301, ".")}&state=s1`)
     begin(begun, "https://platform.example/")
@@ -131,6 +140,31 @@ describe("The form that connects an account", () => {
     instance_rules: rules,
   })
 
+  it.each([
+    ["mastodon", "Connect Mastodon", "Server or account", /^For example example\.social or/, /bio\. Both/],
+    ["bluesky", "Connect Bluesky", "Account", /Leave empty to choose/, /^Adds the label “bot”/],
+  ])("says what to enter and what is added to the profile: %s", async (platform, title, label, hint, disclosure) => {
+    const { top, press, field } = await opened(platform)
+    const hints = () => top.all({ class: "hint" }).map(({ textContent }) => textContent)
+    expect([top.all("h2")[0]!.textContent, field(label)]).toEqual([title, expect.anything()])
+    expect(hints()).toEqual([expect.stringMatching(hint), expect.stringMatching(disclosure)])
+    expect(top.all("a").at(-1)!.attributes["href"]).toBe("/console/identities/ada/connectors")
+    if (platform === "mastodon") return
+    await press("Use an app password")
+    expect(hints().slice(0, 2)).toEqual(["For example ada.bsky.social.", expect.stringMatching(/^Create one in/)])
+    expect(field("Account")!.attributes["required"]).toBe("true")
+  })
+
+  it("of an unknown platform does not exist, and a further platform is described by its name", async () => {
+    const { top } = await opened("other")
+    expect([top.all("form"), top.textContent.includes("Not connected")]).toEqual([[], true])
+    expect([titleOf, aboutOf, disclosureOf].map((of) => of("threads"))).toEqual([
+      "Threads",
+      "Posts, replies and mentions of an account on Threads.",
+      "Adds one line to the profile, and the platform’s own bot label if it has one.",
+    ])
+  })
+
   it("shows the rules of a server before it opens the server, and keeps the choice of disclosure", async () => {
     const { enter, check, submit, top, press } = await opened("mastodon")
     await enter(top.all("label")[0]!.textContent, " social.example ")
@@ -148,6 +182,7 @@ describe("The form that connects an account", () => {
     ])
     const shown = () => top.all("li").map(({ textContent }) => textContent)
     await eventually(() => expect(shown()).toEqual(["Be kind", "Be honestNo spam"]))
+    expect(top.all("h2")[0]!.textContent).toBe("Rules of social.example")
     await press("Cancel")
     expect(shown()).toEqual([])
     expect(top.all({ type: "text" })[0]!.attributes).toMatchObject({ required: "true", value: " social.example " })

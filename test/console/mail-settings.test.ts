@@ -105,7 +105,7 @@ describe("The mail settings", () => {
 describe("The Allowed Recipients", () => {
   const all = [
     recipient("ada+x@example.org", { reason: "account_owner" }),
-    recipient("bob@example.org", { expires_at: "2020-01-01T00:00:00Z", expired: true }),
+    recipient("bob@example.org", { reason: "inbound", expires_at: "2020-01-01T00:00:00Z", expired: true }),
     recipient("cy@example.org", { suppressed: { since: "2026-11-20T08:00:00Z", reason: "550 no such user" } }),
     recipient("eve@example.org", { suppressed: { since: "2026-11-20T08:00:00Z", reason: "" } }),
     recipient("dee@example.org"),
@@ -123,6 +123,12 @@ describe("The Allowed Recipients", () => {
     const texts = rows.map((row) => row.all("td")[2]!.textContent)
     expect([texts[1], texts[4]]).toEqual(["Expired", top.all("tr")[1]!.all("td")[2]!.textContent])
     expect(texts[2]).toContain("550 no such user")
+    expect(texts[3]).toContain("Mail to this address bounced")
+    expect(rows.map((row) => row.all("td")[1]!.textContent)).toEqual([
+      "Your own address",
+      "Wrote to the agent",
+      ...Array(3).fill("Added by you"),
+    ])
     const acts = rows.map((row) => [
       ...row.all("a").map(({ attributes }) => attributes["href"]!.replace(/.*to=/, "to ")),
       ...row.all("button").map(({ attributes }) => attributes["aria-label"]!),
@@ -171,5 +177,7 @@ describe("The Allowed Recipients", () => {
     expect((await answered(200, { allowed_recipients: [], next_cursor: null })).url).toBe(
       `${at}/allowed-recipients?address=bo`,
     )
+    await eventually(() => expect(top.textContent).toContain("No matching addresses"))
+    expect(top.all("tr")).toEqual([])
   })
 })

@@ -65,10 +65,16 @@ describe("The review of a message", () => {
   })
 
   it("does not ask about what a message does not have", async () => {
-    const { facts, top } = await opened({ cc: [], bcc: [], reply_to: [], from: null, differences: null, html: null })
+    const nothing = { cc: [], bcc: [], reply_to: [], from: null, differences: null, html: null, subject: "" }
+    const { facts, top, press } = await opened(nothing)
+    expect([top.all("h2")[0]!.textContent, top.all("article")[0]!.attributes["aria-label"]]).toEqual(
+      Array(2).fill("(no subject)"),
+    )
     expect(Object.keys(facts())).toEqual(["To", "Requested", "Expires"])
     expect([top.all("iframe").length, top.all("pre")[0]!.textContent]).toEqual([0, "pay 1"])
     expect(top.textContent).not.toContain("As recipients see it")
+    await press("Reject")
+    expect(top.all("h2").at(-1)!.textContent).toBe("Reject “(no subject)”?")
   })
 
   it("approves the content that it shows, and then opens the message", async () => {

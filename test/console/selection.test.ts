@@ -84,6 +84,13 @@ describe("Selected entries", () => {
     expect([body, selected()]).toEqual([{ ids, threads: [], ...change }, null])
   })
 
+  it("are hidden by Delete until they are gone, and no button seems busy before", async () => {
+    const { press, selected, top } = await opened("?selected=msg_1.thr_3")
+    expect(top.all({ "aria-busy": "true" })).toEqual([])
+    await press("Delete")
+    expect([[...leaving.value], selected(), calls.waiting()]).toEqual([["msg_1", "thr_3"], null, 0])
+  })
+
   it("have no flag if one of them is a conversation", async () => {
     const { top } = await opened("?selected=msg_2.thr_3")
     expect(top.all("button").map(({ textContent }) => textContent)).not.toContain("Flag")

@@ -191,8 +191,36 @@ it("The secrets of all loaded pages are listed, and open from the list", async (
   const { top, press } = await drawn(VaultPage, {})
   await answered(200, { ...list, next_cursor: "more" })
   await eventually(() => expect(top.all("tr").length).toBe(3))
+  expect(
+    top.all("tr").map((row) =>
+      row
+        .all("td")
+        .map(({ textContent }) => textContent)
+        .slice(0, 4),
+    ),
+  ).toEqual([[], ["one", "", "12 bytes", "1"], ["two", "Reads orders", "12 bytes", "7"]])
+  expect(top.all("time").map(({ attributes }) => attributes["dateTime"])).toEqual(Array(2).fill("2026-11-20T08:00:00Z"))
   await press("Show more")
   expect((await answered(200, { secrets: [secret("three", 1)], next_cursor: null })).url).toContain("cursor=more")
   await eventually(() => expect(top.all("tr").length).toBe(4))
   expect(top.all("dialog")[0]!.all("h2")[0]!.textContent).toBe("three")
+})
+
+it("An account without secrets is told what they are for, and which namespaces there are", async () => {
+  await browserAt("/vault")
+  const identities = ["ada", "bob"].map((handle) => ({ handle, status: "ready" }))
+  client.setQueryData(["GET /api/identities", identitiesInput], { identities, next_cursor: null })
+  const { top, press, field } = await drawn(VaultPage, {})
+  expect((await answered(200, { secrets: [], next_cursor: null })).url).toBe("/api/vault/secrets?limit=100")
+  await eventually(() => expect(top.all({ class: "empty" })[0]?.textContent).toContain("No secrets yet"))
+  const options = top.all("option").map(({ attributes, textContent }) => [attributes["value"], textContent])
+  expect(options).toEqual([
+    ["", "Account"],
+    ["ada", "@ada"],
+    ["bob", "@bob"],
+  ])
+  await press("Add secret")
+  expect([field("Name")!.attributes["required"], field("Value")!.attributes["required"]]).toEqual(["true", "true"])
+  await press("Cancel")
+  expect(top.all("dialog")).toEqual([])
 })

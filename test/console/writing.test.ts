@@ -195,6 +195,7 @@ describe("A draft", () => {
 
   it("is sent as a message if there are too many drafts, and not if saving fails otherwise", async () => {
     const { draft } = opened()
+    draft.change(mail("a"))
     const done = draft.send(mail("a"), "key")
     await answered(409, { status: 409, detail: "too many" })
     const sent = await answered(202, { id: "m1" })
