@@ -92,7 +92,12 @@ layer(storesLayer)("the lookup of", (it) => {
       const ada = yield* owner.makeIdentity("ada")
       const admin = yield* makeKey(owner, { ends: 60_000, scopes: "mail:read" })
       const own = yield* makeKey(owner, { identity: ada.id })
-      const common = { org: { id: owner.org, language: "en" }, keyName: "ci", grant: null, session: null }
+      const at = (hour: number) => new Date(Date.UTC(2026, 0, 1, hour))
+      const dates = { created_at: at(1), email_verified_at: at(2), tos_accepted_at: at(3) }
+      const texts = { email: `${owner.org}@example.org`, language: "de", api_version: "2026-11-20", tos_version: "2" }
+      const sql = yield* Writes
+      yield* sql`update org set ${sql.update({ ...dates, ...texts })} where id = ${owner.org}`
+      const common = { org: { id: owner.org, ...dates, ...texts }, keyName: "ci", grant: null, session: null }
       const { caller, named } = yield* resolve(admin.token)
       const expected = { kind: "admin_key", credentialId: admin.id, identities: null } satisfies Partial<CallerInfo>
       expect(caller).toMatchObject({ ...common, ...expected, expiresAt: new Date(owner.now + 60_000) })

@@ -19,8 +19,10 @@ import { unzipSync } from "fflate"
 import { actors, makeIdentity, makeOrg, waitUntil } from "../harness/Actors.ts"
 import { newHandle } from "../harness/Client.ts"
 import { receivedMail } from "../harness/Mail.ts"
+import { insertSignIn } from "../harness/SignIns.ts"
 import { rows } from "../harness/Stores.ts"
 
+const anyway = { ifTag: null, ifAbsent: false, ifPresent: false }
 const statusOf = (id: string) =>
   Effect.map(
     rows((sql) => sql<{ status: string }>`select status from export where id = ${id}`),
@@ -64,7 +66,6 @@ layer(actors())("an export", (it) => {
     Effect.gen(function* () {
       const org = yield* makeOrg
       const [ada, bob] = [yield* filled(org, "ada"), yield* filled(org, "bob")]
-      const anyway = { ifTag: null, ifAbsent: false, ifPresent: false }
       yield* (yield* Vault).put({ org, identity: null }, "token", { value: "s3cret" }, anyway)
       const id = yield* exported(org)
       const files = yield* archive(org, null, id, true)
@@ -149,12 +150,10 @@ layer(actors())("an export", (it) => {
 
   it.effect("contains every entry of lists that are longer than a page", () =>
     Effect.gen(function* () {
-      const org = yield* makeOrg
+      const [org, sql] = [yield* makeOrg, yield* Writes]
       const { id, handle } = yield* filled(org, "edith")
-      const anyway = { ifTag: null, ifAbsent: false, ifPresent: false }
       for (const identity of [null, id as IdentityId])
         yield* (yield* Vault).put({ org, identity }, "token", { value: "v" }, anyway)
-      const sql = yield* Writes
       const numbers = sql`generate_series(1, 2 * ${maxLimit}::int) as n`
       yield* sql`
         insert into allowed_recipient (identity_id, address, reason, created_at)
@@ -175,23 +174,25 @@ layer(actors())("an export", (it) => {
       yield* sql`
         insert into event (id, org_id, identity_id, handle, type, data, created_at)
         select uuidv7(), ${org}, ${id}, 'edith', 'mail.stopped', '{}', now() from ${numbers}`
+      yield* sql`
+        insert into api_key (id, org_id, name, token_prefix, token_hash, created_at)
+        select uuidv7(), ${org}, 'k' || n, 'p', int4send(n), now() from ${numbers}`
+      yield* insertSignIn(sql, handle, { count: 2 * maxLimit })
       const files = yield* archive(org, null, yield* exported(org))
       expect(lines(files["events.jsonl"]).length).toBeGreaterThan(2 * maxLimit)
       const owners = lines<{ identity: string | null }>(files["vault.jsonl"]).map(({ identity }) => identity)
       expect(new Set(owners)).toEqual(new Set([null, handle]))
       const stored = { folder: "folders", vault_secret: "vault", webhook: "webhooks", draft: "drafts" }
-      for (const [table, member] of Object.entries(stored)) {
+      for (const [table, member] of Object.entries({ ...stored, agent_sign_in: "sign-ins", api_key: "api_keys" })) {
         const [row] = yield* sql.unsafe<{ n: number }>(
-          `select count(*)::int as n from ${table} where ${table === "vault_secret" ? "org_id" : "identity_id"} = $1`,
-          [table === "vault_secret" ? org : id],
+          `select count(*)::int as n from ${table} t where to_jsonb(t) ->> 'org_id' = $1 or to_jsonb(t) ->> 'identity_id' = $2`,
+          [org, id],
         )
         expect(row!.n, table).toBeGreaterThan(2 * maxLimit - 1)
         expect(lines(files[`${member}.jsonl`]), member).toHaveLength(row!.n)
       }
       const addresses = lines<{ address: string }>(files["allowed_recipients.jsonl"]).map(({ address }) => address)
-      expect(new Set(addresses).size).toBe(addresses.length)
-      expect(addresses).toEqual(expect.arrayContaining([`a1@example.org`, `a${2 * maxLimit}@example.org`]))
-      expect(addresses.length).toBeGreaterThanOrEqual(2 * maxLimit)
+      expect(new Set(addresses).size).toBeGreaterThanOrEqual(2 * maxLimit)
     }),
   )
 

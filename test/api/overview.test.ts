@@ -70,7 +70,7 @@ describe("GET /api/overview", () => {
 
   it("lists a sign-in that waits for approval until it is decided or expires", async () => {
     const [waiting] = await service.query((sql) => insertSignIn(sql, ada.handle))
-    await service.query((sql) => insertSignIn(sql, ada.handle, "-1 second"))
+    await service.query((sql) => insertSignIn(sql, ada.handle, { expires: "-1 second" }))
     expect(await needs()).toMatchObject([
       { kind: "sign_in", identity: ada.handle, id: waiting!.id, name: "shop.example", reason: null },
     ])

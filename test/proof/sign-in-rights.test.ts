@@ -75,9 +75,8 @@ describe("an approval", () => {
       (sql) =>
         sql`select from agent_sign_in where identity_id = ${id} and status = 'awaiting_approval' and expires_at > now()`,
     )
-    const others = Array.from({ length: 20 - awaiting.length })
-    for (const _ of others) await service.query((sql) => insertSignIn(sql, handle))
-    await service.query((sql) => insertSignIn(sql, handle, "-1 day"))
+    await service.query((sql) => insertSignIn(sql, handle, { count: 20 - awaiting.length }))
+    await service.query((sql) => insertSignIn(sql, handle, { expires: "-1 day" }))
     expect((await post(url)).body).toMatchObject({ code: "conflict", detail: expect.stringMatching(/^20 sign-ins /) })
     const remove = (atMost: number) =>
       service.query(

@@ -134,4 +134,27 @@ layer(world, { timeout: "60 seconds" })("A Tunnel", (it) => {
       expect((yield* events).map(({ type }) => type)).toEqual(["tunnel.connected", "tunnel.disconnected"])
     }),
   )
+
+  it.effect("is reported as connected without a link only if its Identity is ready and has none", () =>
+    Effect.gen(function* () {
+      const links = yield* TunnelLinks
+      const [offline, linked, deleting] = [yield* prepared("off"), yield* prepared("on"), yield* prepared("gone")]
+      yield* links.attach({
+        id: yield* makeUuidV7,
+        identityId: linked.id,
+        canonical: linked.handle,
+        edgeId: "edge-1",
+        edgeAddress: "127.0.0.1:9",
+        instance: yield* makeUuidV7,
+        client: "test",
+        localHost: null,
+      })
+      yield* prepared("never")
+      const sql = yield* Writes
+      yield* sql`
+        update identity set tunnel_connected = true, status = case when id = ${deleting.id} then 'deleting' else status end
+        where id in (${offline.id}, ${linked.id}, ${deleting.id})`
+      expect(yield* links.unlinked).toEqual([offline.handle])
+    }),
+  )
 })
