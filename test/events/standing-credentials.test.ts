@@ -109,13 +109,16 @@ layer(services, { excludeTestServices: true, timeout: "60 seconds" })("a credent
     Effect.gen(function* () {
       const sql = yield* Stores.Writes
       const standing = yield* StandingCredentials
-      const key = yield* makeKey(yield* makeOrg)
+      const org = yield* makeOrg
+      const [key, session] = [yield* makeKey(org), yield* makeSession(org)]
       const scope = yield* Scope.make()
       yield* Scope.provide(standing.watch(key), scope)
-      const withdrawn = yield* standing.watch(key)
+      const withdrawn = [yield* standing.watch(key), yield* standing.watch(session)]
       yield* Scope.close(scope, Exit.void)
       yield* sql`update api_key set revoked_at = now() where id = ${key.credentialId}`
-      yield* withdrawn
+      yield* withdrawn[0]!
+      yield* sql`delete from session where id = ${session.credentialId}`
+      yield* withdrawn[1]!
     }),
   )
 })

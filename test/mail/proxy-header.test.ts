@@ -53,6 +53,7 @@ describe("A PROXY protocol header", () => {
     ["with an invalid port", Buffer.from("PROXY TCP4 203.0.113.7 10.0.0.1 70000 25\r\n"), "invalid"],
     ["that never ends", Buffer.from(`PROXY TCP4 ${"1".repeat(120)}`), "invalid"],
     ["that does not end within 107 bytes", Buffer.from(`PROXY TCP4 ${"1".repeat(96)}`), "invalid"],
+    ["of another protocol", Buffer.from("HELLO TCP4 203.0.113.7 10.0.0.1 12345 25\r\n"), "invalid"],
     ["without a PROXY header", Buffer.from("EHLO client.example.org\r\n"), "invalid"],
   ]
   for (const [what, bytes, expected] of cases) {

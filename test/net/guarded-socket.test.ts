@@ -80,6 +80,7 @@ describe("A socket of another server", () => {
     await vi.waitFor(() => expect(got).toHaveLength(1_000))
     // Pings and pongs count as well.
     socket.ping()
+    socket.send("after the end")
     expect(await ended()).toBe("too_large")
     expect(got).toHaveLength(1_000)
   })

@@ -57,6 +57,10 @@ describe("The operations port", () => {
     expect(await got("/livez", "HEAD")).toEqual([200, ""])
     expect(await got("/livez", "POST")).toEqual([405, { status: "GET only" }])
     expect(await got("/")).toEqual([404, { status: "not found", pages: ["/livez", "/readyz", "/metrics"] }])
+    const used = () => (process.cpuUsage().user + process.cpuUsage().system) / 1e6
+    const before = used()
+    const reported = Number(/^process_cpu_seconds_total (\S+)$/m.exec(await metrics())?.[1])
+    expect([before <= reported, reported <= used()]).toEqual([true, true])
     const { headers } = await fetch(`http://${place}/metrics`)
     expect(headers.get("cache-control")).toBe("no-store")
     expect(headers.get("content-type")).toBe("text/plain; version=0.0.4; charset=utf-8")

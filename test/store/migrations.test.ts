@@ -22,13 +22,26 @@ const tables = Effect.flatMap(
   (sql) => sql`select 1 from information_schema.tables where table_schema = 'public'`,
 )
 
-it.live("migrations run once when several processes start together", () =>
+const indexes = Effect.flatMap(
+  Stores.Unhurried,
+  (sql) => sql<{ line: string }>`
+    select (case when i.indisunique then 'unique ' else '' end)
+      || substring(pg_get_indexdef(i.indexrelid) from position(' public.' in pg_get_indexdef(i.indexrelid)) + 8) as line
+    from pg_index i join pg_class c on c.oid = i.indexrelid
+    where c.relnamespace = 'public'::regnamespace and not c.relispartition
+      and not exists (select from pg_constraint k where k.conindid = i.indexrelid)`,
+)
+
+it.live("migrations run once when several processes start together, and create the recorded indexes", () =>
   Effect.gen(function* () {
     const before = yield* applied
     expect(before.length).toBeGreaterThan(0)
     yield* emptied
     yield* Effect.all([migrate, migrate, migrate], { concurrency: "unbounded" })
     expect(yield* applied).toEqual(before)
+    // Only a large table would show that an index is missing. `--update=all` writes the file anew.
+    const lines = (yield* indexes).map(({ line }) => line).toSorted()
+    yield* Effect.promise(() => expect(`${lines.join("\n")}\n`).toMatchFileSnapshot("indexes.txt"))
   }).pipe(Effect.provide(databaseLayer)),
 )
 

@@ -41,8 +41,9 @@ const read = Effect.fnUntraced(function* (org: string, identity?: string, step: 
   const span = spanOf(step, new Date(now - 2 * 24 * hour), new Date(now))
   const subject = identity === undefined ? null : { id: identity as IdentityId, handle: "shown" }
   const series = yield* (yield* UsageQueries).read(org, subject, span, true)
-  const others = series.filter(({ metric, webhook_id }) => metric !== "activity" && webhook_id === undefined)
-  expect(new Set(others.map((one) => one.identity))).toEqual(new Set([subject?.handle]))
+  const own = series.filter(({ metric }) => metric !== "activity")
+  expect(new Set(own.map((one) => one.identity))).toEqual(new Set([subject?.handle]))
+  const others = own.filter(({ webhook_id }) => webhook_id === undefined)
   const webhooks = Map.groupBy(
     series.filter((one) => one.webhook_id !== undefined),
     (one) => one.webhook_id,

@@ -1,4 +1,7 @@
 import * as Overdue from "@svc/cluster/work/Overdue"
+import * as IdentityActor from "@svc/cluster/capabilities/IdentityActor"
+import * as OrgActor from "@svc/cluster/capabilities/OrgActor"
+import { Reads } from "@svc/cluster/store/Database"
 import { Timing } from "@svc/cluster/Timing"
 import { expect, it } from "@effect/vitest"
 import { Clock, Effect, Layer } from "effect"
@@ -39,4 +42,20 @@ it.effect("the first scan that succeeds wakes the work of a lost process, and la
     // An actor with work of several sources is woken once.
     expect(woken.filter((id) => id === "ada").length).toBe(woken.filter((id) => id === "bob").length)
   }).pipe(Effect.provide(Layer.mergeAll(TestRunner.layer, databaseLayer))),
+)
+
+it.effect("a scan reads no more rows of a source than it asks for", () =>
+  Effect.gen(function* () {
+    for (const { name, overdue } of [...IdentityActor.watched.sources, ...OrgActor.watched.sources]) {
+      const parameters: Array<unknown> = []
+      const sql = new Proxy(yield* Reads, {
+        apply: (statement, self, given: Array<unknown>) => {
+          parameters.push(...given.slice(1))
+          return Reflect.apply(statement, self, given)
+        },
+      })
+      yield* overdue(sql, new Date(), 7_919)
+      expect(parameters, name).toContain(7_919)
+    }
+  }).pipe(Effect.provide(databaseLayer)),
 )
