@@ -20,6 +20,7 @@ export interface Names {
 }
 
 export interface AccountResources extends Names {
+  readonly email: string
   readonly session: string
   readonly adminKey: string
   readonly identityKey: string
@@ -76,7 +77,7 @@ export const pathTo = (operation: Operation, { handle, ids, delivery_id, address
 /** Creates an Identity with one of every resource, and the resources of the account itself. */
 export const createResources = async (
   service: TestService,
-  account: { readonly session: string; readonly org: { readonly id: string } },
+  account: { readonly email: string; readonly session: string; readonly org: { readonly id: string } },
 ): Promise<AccountResources> => {
   const token = account.session
   const { handle, identity, secrets } = await makeIdentity(service.base, token)
@@ -156,6 +157,7 @@ export const createResources = async (
     ({ records }) => records.length > 0,
   )
   return {
+    email: account.email,
     session: token,
     adminKey: key,
     identityKey,
