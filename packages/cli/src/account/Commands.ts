@@ -2,7 +2,7 @@
 import * as os from "node:os"
 import { Effect, Option, Redacted, Schema } from "effect"
 import { Command, Flag } from "effect/cli"
-import { apiOf, call, connect, explain, isPassing, understood } from "../client/Connection.ts"
+import { apiOf, call, connect, explained, isPassing, understood } from "../client/Connection.ts"
 import * as Login from "../client/Login.ts"
 import { apiFlag } from "../client/Flags.ts"
 import { withProgress } from "../client/Progress.ts"
@@ -81,15 +81,12 @@ const login = Command.make(
     expires: Keys.expiresFlag,
     ...formatFlags,
   },
-  Effect.fnUntraced(
-    function* (flags) {
-      const api = yield* apiOf(flags.api)
-      const rights = yield* Keys.requestedRights(flags)
-      const file = yield* signIn(api, flags, { name: flags.name.slice(0, 100), ...rights })
-      yield* respond(flags, { api, file }, () => `Logged in. The key is stored in ${file}.`)
-    },
-    Effect.catchTags({ Refused: explain, OutOfReach: explain, Misused: explain, NotKept: explain }),
-  ),
+  Effect.fnUntraced(function* (flags) {
+    const api = yield* apiOf(flags.api)
+    const rights = yield* Keys.requestedRights(flags)
+    const file = yield* signIn(api, flags, { name: flags.name.slice(0, 100), ...rights })
+    yield* respond(flags, { api, file }, () => `Logged in. The key is stored in ${file}.`)
+  }, explained),
 ).pipe(Command.withDescription("Log in: the account holder approves a code, and this machine receives an Admin Key."))
 
 const decodeKeyId = Schema.decodeUnknownEffect(
@@ -116,39 +113,31 @@ const logout = Command.make(
     ),
     ...formatFlags,
   },
-  Effect.fnUntraced(
-    function* ({ local, ...format }) {
-      const stored = yield* Login.load
-      if (Option.isNone(stored)) return yield* respond(format, { was_logged_in: false }, () => "You are not logged in.")
-      if (!local) {
-        // A key without `account:admin` cannot revoke itself, and the service may be gone for good.
-        const hint = note(format, "The key stays stored: `svc logout --local` deletes it without revoking it.")
-        yield* Effect.tapError(revoke(stored.value), () => hint)
-      }
-      yield* Login.forget
-      yield* respond(format, { was_logged_in: true, revoked: !local }, () =>
-        local
-          ? "Stored key deleted. The key itself stays valid until it is revoked."
-          : "Logged out. The key is revoked.",
-      )
-    },
-    Effect.catchTags({ Refused: explain, OutOfReach: explain, Misused: explain }),
-  ),
+  Effect.fnUntraced(function* ({ local, ...format }) {
+    const stored = yield* Login.load
+    if (Option.isNone(stored)) return yield* respond(format, { was_logged_in: false }, () => "You are not logged in.")
+    if (!local) {
+      // A key without `account:admin` cannot revoke itself, and the service may be gone for good.
+      const hint = note(format, "The key stays stored: `svc logout --local` deletes it without revoking it.")
+      yield* Effect.tapError(revoke(stored.value), () => hint)
+    }
+    yield* Login.forget
+    yield* respond(format, { was_logged_in: true, revoked: !local }, () =>
+      local ? "Stored key deleted. The key itself stays valid until it is revoked." : "Logged out. The key is revoked.",
+    )
+  }, explained),
 ).pipe(Command.withDescription("Revoke the stored key and delete it from this machine."))
 
 const whoami = Command.make(
   "whoami",
   { api: apiFlag, ...formatFlags },
-  Effect.fnUntraced(
-    function* (flags) {
-      const { api, key } = yield* connect(flags.api)
-      const body = yield* call(api, "GET", "/api/auth/whoami", { key })
-      const { org, caller } = yield* understood(api, decodeWho(body))
-      const as = caller.handle === null ? (caller.key_name ?? caller.kind) : `@${caller.handle}`
-      yield* respond(flags, body, () => `${org.email} as ${as} (${caller.kind}) at ${api}`)
-    },
-    Effect.catchTags({ Refused: explain, OutOfReach: explain, NotLoggedIn: explain, Misused: explain }),
-  ),
+  Effect.fnUntraced(function* (flags) {
+    const { api, key } = yield* connect(flags.api)
+    const body = yield* call(api, "GET", "/api/auth/whoami", { key })
+    const { org, caller } = yield* understood(api, decodeWho(body))
+    const as = caller.handle === null ? (caller.key_name ?? caller.kind) : `@${caller.handle}`
+    yield* respond(flags, body, () => `${org.email} as ${as} (${caller.kind}) at ${api}`)
+  }, explained),
 ).pipe(Command.withDescription("Show the account and credential in use."))
 
 export const commands = [login, logout, whoami, Keys.command, Open.command] as const

@@ -6,7 +6,7 @@ import { appendFileSync, existsSync, readFileSync, writeFileSync } from "node:fs
 import * as path from "node:path"
 import { Effect, Option, Schedule, Schema } from "effect"
 import { Command, Flag, Prompt } from "effect/cli"
-import { apiOf, call, connect, type Connection, explain, Misused, understood } from "../client/Connection.ts"
+import { apiOf, call, connect, type Connection, explained, Misused, understood } from "../client/Connection.ts"
 import { apiFlag } from "../client/Flags.ts"
 import { formatFlags, isForMachines, note, respond } from "../client/Format.ts"
 import { withProgress } from "../client/Progress.ts"
@@ -145,13 +145,7 @@ export const command = Command.make(
         () => `Done. Next: \`svc email list ${handle}\`, or the SDK at ${api}/docs/sdk.`,
       )
     },
-    Effect.catchTags({
-      Refused: explain,
-      OutOfReach: explain,
-      NotLoggedIn: explain,
-      NotKept: explain,
-      Misused: explain,
-      QuitError: () => Effect.sync(() => (process.exitCode = 130)),
-    }),
+    Effect.catchTag("QuitError", () => Effect.sync(() => (process.exitCode = 130))),
+    explained,
   ),
 ).pipe(Command.withDescription("Set up an agent: login, Identity, key in .env, MCP client."))

@@ -1,7 +1,7 @@
 /** `svc keys create|list|rotate|revoke`: keys with their scopes, expiry and networks. */
 import { Effect, Option, Schema } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
-import { call, callPages, connect, explain, Misused, understood } from "../client/Connection.ts"
+import { call, callPages, connect, explained, Misused, understood } from "../client/Connection.ts"
 import { pretty } from "../tools/Print.ts"
 import { apiFlag } from "../client/Flags.ts"
 import { type Format, formatFlags, respond } from "../client/Format.ts"
@@ -61,9 +61,6 @@ const show = Effect.fnUntraced(function* (api: string, format: Format, body: unk
   yield* respond(format, body, () => key)
 })
 
-const withExplained = <A, R>(effect: Effect.Effect<A, Failed, R>) => Effect.catch(effect, explain)
-type Failed = Parameters<typeof explain>[0]
-
 const create = Command.make(
   "create",
   {
@@ -94,14 +91,14 @@ const create = Command.make(
         onSome: (handle) => `/api/identities/${encodeURIComponent(handle)}/keys`,
       })
       yield* show(api, flags, yield* call(api, "POST", path, { key, body }))
-    }).pipe(withExplained),
+    }).pipe(explained),
 ).pipe(Command.withDescription("Create a key and print it to standard output. It cannot be shown again."))
 
 const list = Command.make("list", { ...formatFlags, api: apiFlag }, (flags) =>
   Effect.gen(function* () {
     const body = yield* callPages(yield* connect(flags.api), "/api/keys", "api_keys")
     yield* respond(flags, body, () => pretty(inLines(body)))
-  }).pipe(withExplained),
+  }).pipe(explained),
 ).pipe(Command.withDescription("List the keys that are not revoked, newest first."))
 
 const Listed = Schema.Struct({
@@ -167,7 +164,7 @@ const rotate = Command.make(
         flags,
         yield* call(api, "POST", `/api/keys/${encodeURIComponent(flags.id)}/rotate`, { key, body }),
       )
-    }).pipe(withExplained),
+    }).pipe(explained),
 ).pipe(Command.withDescription("Rotate a key: print a new key with the same rights to standard output."))
 
 const revoke = Command.make("revoke", { id, api: apiFlag, ...formatFlags }, (flags) =>
@@ -175,7 +172,7 @@ const revoke = Command.make("revoke", { id, api: apiFlag, ...formatFlags }, (fla
     const { api, key } = yield* connect(flags.api)
     yield* call(api, "DELETE", `/api/keys/${encodeURIComponent(flags.id)}`, { key })
     yield* respond(flags, { revoked: flags.id }, () => "Revoked.")
-  }).pipe(withExplained),
+  }).pipe(explained),
 ).pipe(Command.withDescription("Revoke a key. Requests that use it are rejected from now on."))
 
 export const command = Command.make("keys").pipe(

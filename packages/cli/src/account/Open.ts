@@ -2,7 +2,7 @@
 import { spawn } from "node:child_process"
 import { Effect } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
-import { apiOf, explain, Misused } from "../client/Connection.ts"
+import { apiOf, explained, Misused } from "../client/Connection.ts"
 import { apiFlag } from "../client/Flags.ts"
 import { formatFlags, respond } from "../client/Format.ts"
 
@@ -38,19 +38,16 @@ export const command = Command.make(
     api: apiFlag,
     ...formatFlags,
   },
-  Effect.fnUntraced(
-    function* (flags) {
-      const api = yield* apiOf(flags.api)
-      const handle = /^@([A-Za-z0-9-]{1,64})$/.exec(flags.page)?.[1]
-      const path = handle === undefined ? pages[flags.page] : `/console/identities/${handle}`
-      if (path === undefined) {
-        return yield* new Misused({
-          message: `There is no page ${flags.page}. The pages are ${Object.keys(pages).join(", ")} and @handle.`,
-        })
-      }
-      yield* respond(flags, { url: api + path }, () => api + path)
-      if (!flags.print) yield* launch(api + path)
-    },
-    Effect.catchTags({ Misused: explain }),
-  ),
+  Effect.fnUntraced(function* (flags) {
+    const api = yield* apiOf(flags.api)
+    const handle = /^@([A-Za-z0-9-]{1,64})$/.exec(flags.page)?.[1]
+    const path = handle === undefined ? pages[flags.page] : `/console/identities/${handle}`
+    if (path === undefined) {
+      return yield* new Misused({
+        message: `There is no page ${flags.page}. The pages are ${Object.keys(pages).join(", ")} and @handle.`,
+      })
+    }
+    yield* respond(flags, { url: api + path }, () => api + path)
+    if (!flags.print) yield* launch(api + path)
+  }, explained),
 ).pipe(Command.withDescription("Open the console, an Identity or the documentation in the browser."))

@@ -5,7 +5,7 @@ import type { AuditRecord } from "@svc/domain/audit/AuditRecord"
 import { Clock, Effect, Option, Schema } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
 import { apiFlag } from "../client/Flags.ts"
-import { call, connect, explain, Misused, understood } from "../client/Connection.ts"
+import { call, connect, explained, Misused, understood } from "../client/Connection.ts"
 import { type Format, formatFlags, respond } from "../client/Format.ts"
 
 /** The schema of records and their sentences, which other commands do not need. */
@@ -42,40 +42,39 @@ const lineOf = (record: AuditRecord, sentence: string): string => {
   return `${at.toISOString()}  ${sentence}${code === null ? "" : ` (${code})`}  ${by}, ${source.address ?? "-"}`
 }
 
-const list = Effect.fnUntraced(
-  function* (flags: { readonly api: Option.Option<string>; readonly since: string } & Format) {
-    const now = yield* Clock.currentTimeMillis
-    const { readPage, auditSentence, dateOf } = yield* records
-    const since = timeOf(flags.since, now, dateOf)
-    if (since === undefined)
-      return yield* misused(
-        `--since takes a day (2026-11-22), a time (2026-11-22T00:00:00Z) or a duration (1d, 90m), not ${flags.since}`,
-      )
-    const { api, key } = yield* connect(flags.api)
-    let cursor: string | null = null
-    let shown = 0
-    do {
-      const query = new URLSearchParams({
-        since: since.toISOString(),
-        limit: "200",
-        ...(cursor === null ? {} : { cursor }),
-      })
-      const body: unknown = yield* call(api, "GET", `/api/audit?${query}`, { key })
-      const page: Effect.Success<ReturnType<typeof readPage>> = yield* understood(api, readPage(body))
-      for (const record of page.records) {
-        yield* respond(flags, record, () => lineOf(record, auditSentence("en", record)))
-      }
-      shown += page.records.length
-      cursor = page.next_cursor
-    } while (cursor !== null && shown < shownAtMost)
-    if (cursor !== null)
-      yield* Effect.sync(
-        () =>
-          void process.stderr.write(`svc: these are the newest ${shown} records; GET /api/audit/export returns all\n`),
-      )
-  },
-  Effect.catchTags({ Refused: explain, OutOfReach: explain, NotLoggedIn: explain, Misused: explain }),
-)
+const list = Effect.fnUntraced(function* (
+  flags: { readonly api: Option.Option<string>; readonly since: string } & Format,
+) {
+  const now = yield* Clock.currentTimeMillis
+  const { readPage, auditSentence, dateOf } = yield* records
+  const since = timeOf(flags.since, now, dateOf)
+  if (since === undefined)
+    return yield* misused(
+      `--since takes a day (2026-11-22), a time (2026-11-22T00:00:00Z) or a duration (1d, 90m), not ${flags.since}`,
+    )
+  const { api, key } = yield* connect(flags.api)
+  let cursor: string | null = null
+  let shown = 0
+  do {
+    const query = new URLSearchParams({
+      since: since.toISOString(),
+      limit: "200",
+      ...(cursor === null ? {} : { cursor }),
+    })
+    const body: unknown = yield* call(api, "GET", `/api/audit?${query}`, { key })
+    const page: Effect.Success<ReturnType<typeof readPage>> = yield* understood(api, readPage(body))
+    for (const record of page.records) {
+      yield* respond(flags, record, () => lineOf(record, auditSentence("en", record)))
+    }
+    shown += page.records.length
+    cursor = page.next_cursor
+  } while (cursor !== null && shown < shownAtMost)
+  if (cursor !== null)
+    yield* Effect.sync(
+      () =>
+        void process.stderr.write(`svc: these are the newest ${shown} records; GET /api/audit/export returns all\n`),
+    )
+}, explained)
 
 /** Derives the seal keys from the master keys in a file. */
 const sealKeys = Effect.fnUntraced(function* (file: string) {
@@ -103,33 +102,29 @@ const verify = Command.make(
     ),
     ...formatFlags,
   },
-  Effect.fnUntraced(
-    function* ({ file, head, masterKeyFile, ...format }) {
-      const kept = Option.getOrUndefined(Option.map(head, (text) => /^(\d+):([0-9a-f]{64})$/i.exec(text)))
-      if (kept === null) return yield* misused("--head takes a number and 64 hexadecimal digits, separated by a colon.")
-      const Verify = yield* Effect.promise(() => import("@svc/cluster/audit/Verify"))
-      const keys = Option.isNone(masterKeyFile) ? undefined : yield* sealKeys(masterKeyFile.value)
-      const walk = Verify.make(kept && { seq: Number(kept[1]), hash: kept[2]!.toLowerCase() }, keys)
-      yield* Effect.tryPromise({
-        try: async () => {
-          for await (const line of createInterface({ input: createReadStream(file), crlfDelay: Infinity }))
-            walk.add(line)
-        },
-        catch: () => misused(`${file} cannot be read.`),
-      })
-      const { records, from, to, faults, head: end } = walk.end()
-      const sound = faults.length === 0
-      if (!sound) yield* Effect.sync(() => void (process.exitCode = 1))
-      yield* respond(format, { sound, records, from, to, faults, head: end ?? null }, () =>
-        !sound
-          ? [...faults, `${records} records checked: the log does NOT match its seals.`].join("\n")
-          : records === 0
-            ? "The export contains no sealed records."
-            : `${records} records, ${from} to ${to}, match their seals. The log ends at ${end?.seq}:${end?.hash}; compare this with a head that you stored elsewhere (--head).`,
-      )
-    },
-    Effect.catchTag("Misused", explain),
-  ),
+  Effect.fnUntraced(function* ({ file, head, masterKeyFile, ...format }) {
+    const kept = Option.getOrUndefined(Option.map(head, (text) => /^(\d+):([0-9a-f]{64})$/i.exec(text)))
+    if (kept === null) return yield* misused("--head takes a number and 64 hexadecimal digits, separated by a colon.")
+    const Verify = yield* Effect.promise(() => import("@svc/cluster/audit/Verify"))
+    const keys = Option.isNone(masterKeyFile) ? undefined : yield* sealKeys(masterKeyFile.value)
+    const walk = Verify.make(kept && { seq: Number(kept[1]), hash: kept[2]!.toLowerCase() }, keys)
+    yield* Effect.tryPromise({
+      try: async () => {
+        for await (const line of createInterface({ input: createReadStream(file), crlfDelay: Infinity })) walk.add(line)
+      },
+      catch: () => misused(`${file} cannot be read.`),
+    })
+    const { records, from, to, faults, head: end } = walk.end()
+    const sound = faults.length === 0
+    if (!sound) yield* Effect.sync(() => void (process.exitCode = 1))
+    yield* respond(format, { sound, records, from, to, faults, head: end ?? null }, () =>
+      !sound
+        ? [...faults, `${records} records checked: the log does NOT match its seals.`].join("\n")
+        : records === 0
+          ? "The export contains no sealed records."
+          : `${records} records, ${from} to ${to}, match their seals. The log ends at ${end?.seq}:${end?.hash}; compare this with a head that you stored elsewhere (--head).`,
+    )
+  }, explained),
 ).pipe(Command.withDescription("Verify offline that an export of the audit log is unchanged."))
 
 export const command = Command.make(

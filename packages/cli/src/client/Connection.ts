@@ -227,3 +227,7 @@ export const explain = (error: Failure): Effect.Effect<void> =>
     )
     process.exitCode = exitCodes[error._tag] ?? 1
   })
+
+/** Prints the error of a command. Does not compile for a command with an error that `explain` cannot print. */
+export const explained = <A, R>(command: Effect.Effect<A, Failure, R>): Effect.Effect<A | void, never, R> =>
+  Effect.catch(command, explain)

@@ -1,7 +1,7 @@
 /** How a command prints its response: for people, as JSON (`--json`), or what a jq expression selects from the JSON (`--jq`). */
 import { Effect, Option } from "effect"
 import { CliError, Flag } from "effect/cli"
-import { explain, Misused } from "./Connection.ts"
+import { explained, Misused } from "./Connection.ts"
 import { say, sayJson } from "./Printing.ts"
 
 type Filter = (body: unknown) => Iterable<unknown>
@@ -65,11 +65,7 @@ export const respond = (format: Format, body: unknown, people: () => string): Ef
 
 /** Prints a response of an operator's command, and explains an expression that does not fit it. */
 export const print = (format: Format, body: unknown, lines: ReadonlyArray<string>) =>
-  Effect.catchTag(
-    respond(format, body, () => lines.join("\n")),
-    "Misused",
-    explain,
-  )
+  explained(respond(format, body, () => lines.join("\n")))
 
 /** Prints a note for people: to standard error if standard output is for machines. */
 export const note = (format: Format, text: string): Effect.Effect<void> =>

@@ -1,7 +1,7 @@
 /** `svc doctor`: checks the deployment and suggests fixes. */
 import { Effect, Option } from "effect"
 import { Command, Flag } from "effect/cli"
-import { explain } from "../client/Connection.ts"
+import { explained } from "../client/Connection.ts"
 import { apiFlag } from "../client/Flags.ts"
 import { formatFlags, respond } from "../client/Format.ts"
 import { type Finding, groups } from "./Finding.ts"
@@ -36,23 +36,20 @@ export const command = Command.make(
       Flag.withDefault(false),
     ),
   },
-  Effect.fnUntraced(
-    function* ({ api, all: verbose, only, resolver, outside, ...format }) {
-      // Loaded on demand, because it loads all settings of the service.
-      const { findings } = yield* Effect.promise(() => import("./Checks.ts"))
-      const all = yield* findings({
-        api,
-        only: new Set(only),
-        resolver: Option.getOrUndefined(resolver),
-        fromOutside: outside,
-      })
-      yield* respond(format, { findings: all }, () => text(all, verbose).trimEnd())
-      yield* Effect.sync(() => {
-        if (all.some(({ status }) => status === "fail")) process.exitCode = 1
-      })
-    },
-    Effect.catchTag("Misused", explain),
-  ),
+  Effect.fnUntraced(function* ({ api, all: verbose, only, resolver, outside, ...format }) {
+    // Loaded on demand, because it loads all settings of the service.
+    const { findings } = yield* Effect.promise(() => import("./Checks.ts"))
+    const all = yield* findings({
+      api,
+      only: new Set(only),
+      resolver: Option.getOrUndefined(resolver),
+      fromOutside: outside,
+    })
+    yield* respond(format, { findings: all }, () => text(all, verbose).trimEnd())
+    yield* Effect.sync(() => {
+      if (all.some(({ status }) => status === "fail")) process.exitCode = 1
+    })
+  }, explained),
 ).pipe(
   Command.withDescription("Check the machine, settings, database, certificates, DNS and service, and suggest fixes."),
 )

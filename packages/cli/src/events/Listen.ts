@@ -6,7 +6,7 @@ import type { Event } from "@agent-identity/sdk"
 import { Timing } from "@svc/cluster/Timing"
 import { Effect, Option, Redacted, Schema } from "effect"
 import { Command, Flag } from "effect/cli"
-import { call, connect, explain, Misused, optionalHandleOf, understood } from "../client/Connection.ts"
+import { call, connect, explained, Misused, optionalHandleOf, understood } from "../client/Connection.ts"
 import { apiFlag } from "../client/Flags.ts"
 import { formatFlags, note, respond } from "../client/Format.ts"
 
@@ -105,55 +105,52 @@ export const command = Command.make(
     ...formatFlags,
     api: apiFlag,
   },
-  Effect.fnUntraced(
-    function* (flags) {
-      const connection = yield* connect(flags.api)
-      const { api, key } = connection
-      const { createClient, newSecret } = yield* modules
-      const types = yield* typesOf(flags.events)
-      const target = yield* Effect.transposeOption(Option.map(flags.forward, targetOf))
-      const secret = Option.getOrElse(flags.secret, newSecret)
-      if (!/^whsec_[A-Za-z0-9+/]{32,}={0,2}$/.test(secret)) {
-        return yield* new Misused({ message: "--secret must be whsec_ and at least 24 bytes in base64." })
+  Effect.fnUntraced(function* (flags) {
+    const connection = yield* connect(flags.api)
+    const { api, key } = connection
+    const { createClient, newSecret } = yield* modules
+    const types = yield* typesOf(flags.events)
+    const target = yield* Effect.transposeOption(Option.map(flags.forward, targetOf))
+    const secret = Option.getOrElse(flags.secret, newSecret)
+    if (!/^whsec_[A-Za-z0-9+/]{32,}={0,2}$/.test(secret)) {
+      return yield* new Misused({ message: "--secret must be whsec_ and at least 24 bytes in base64." })
+    }
+    const handle = (yield* optionalHandleOf(connection, flags.handle)) ?? undefined
+    // Reports an unknown Identity before the stream is opened.
+    if (handle !== undefined) yield* call(api, "GET", `/api/identities/${encodeURIComponent(handle)}`, { key })
+    const client = createClient({ key: Redacted.value(key), baseUrl: api })
+    const from = handle === undefined ? client : client.identity(handle)
+    // The stream continues after the newest Event, so that none is missed while the connection is opened.
+    const listed = handle === undefined ? "/api/events" : `/api/identities/${encodeURIComponent(handle)}/events`
+    const newest = yield* understood(api, decodeEvents(yield* call(api, "GET", `${listed}?limit=1`, { key })))
+    const after = newest.events[0]?.id
+    const whose = handle === undefined ? "all Identities" : `@${handle}`
+    if (Option.isSome(target)) {
+      yield* note(flags, `Forwarding Events of ${whose} to ${target.value}`)
+      yield* note(flags, `Signing secret: ${secret}`)
+    } else yield* note(flags, `Showing Events of ${whose}`)
+    yield* note(flags, "Listening. Press Ctrl+C to stop.")
+    const abort = new AbortController()
+    yield* Effect.gen(function* () {
+      const stream = from.stream({ signal: abort.signal, ...(after === undefined ? {} : { after }) })
+      while (true) {
+        const next = yield* Effect.tryPromise({
+          try: () => stream.next(),
+          catch: (error) => new Misused({ message: reasonOf(error) }),
+        })
+        if (next.done === true) return
+        const event = next.value
+        if (types.size > 0 && !types.has(event.type)) continue
+        // A Webhook belongs to an Identity, so Events of the account are shown and not forwarded.
+        const outcome =
+          Option.isSome(target) && event.identity_id !== null
+            ? yield* deliver(target.value, event.identity_id, event, secret)
+            : undefined
+        const line = [event.created_at.slice(11, 19), event.type, event.handle ?? "-", event.id]
+        yield* respond(flags, outcome === undefined ? event : { ...event, forwarded: outcome }, () =>
+          [...line, ...(outcome === undefined ? [] : ["->", outcome])].join("  "),
+        )
       }
-      const handle = (yield* optionalHandleOf(connection, flags.handle)) ?? undefined
-      // Reports an unknown Identity before the stream is opened.
-      if (handle !== undefined) yield* call(api, "GET", `/api/identities/${encodeURIComponent(handle)}`, { key })
-      const client = createClient({ key: Redacted.value(key), baseUrl: api })
-      const from = handle === undefined ? client : client.identity(handle)
-      // The stream continues after the newest Event, so that none is missed while the connection is opened.
-      const listed = handle === undefined ? "/api/events" : `/api/identities/${encodeURIComponent(handle)}/events`
-      const newest = yield* understood(api, decodeEvents(yield* call(api, "GET", `${listed}?limit=1`, { key })))
-      const after = newest.events[0]?.id
-      const whose = handle === undefined ? "all Identities" : `@${handle}`
-      if (Option.isSome(target)) {
-        yield* note(flags, `Forwarding Events of ${whose} to ${target.value}`)
-        yield* note(flags, `Signing secret: ${secret}`)
-      } else yield* note(flags, `Showing Events of ${whose}`)
-      yield* note(flags, "Listening. Press Ctrl+C to stop.")
-      const abort = new AbortController()
-      yield* Effect.gen(function* () {
-        const stream = from.stream({ signal: abort.signal, ...(after === undefined ? {} : { after }) })
-        while (true) {
-          const next = yield* Effect.tryPromise({
-            try: () => stream.next(),
-            catch: (error) => new Misused({ message: reasonOf(error) }),
-          })
-          if (next.done === true) return
-          const event = next.value
-          if (types.size > 0 && !types.has(event.type)) continue
-          // A Webhook belongs to an Identity, so Events of the account are shown and not forwarded.
-          const outcome =
-            Option.isSome(target) && event.identity_id !== null
-              ? yield* deliver(target.value, event.identity_id, event, secret)
-              : undefined
-          const line = [event.created_at.slice(11, 19), event.type, event.handle ?? "-", event.id]
-          yield* respond(flags, outcome === undefined ? event : { ...event, forwarded: outcome }, () =>
-            [...line, ...(outcome === undefined ? [] : ["->", outcome])].join("  "),
-          )
-        }
-      }).pipe(Effect.ensuring(Effect.sync(() => abort.abort())))
-    },
-    Effect.catchTags({ Refused: explain, OutOfReach: explain, NotLoggedIn: explain, Misused: explain }),
-  ),
+    }).pipe(Effect.ensuring(Effect.sync(() => abort.abort())))
+  }, explained),
 ).pipe(Command.withDescription("Forward Events to a local port, signed like Webhook deliveries."))

@@ -4,7 +4,7 @@
  */
 import { Effect, Option, Schedule, Schema } from "effect"
 import { Argument, Command } from "effect/cli"
-import { call, connect, type Connection, explain, handleOf, Misused, understood } from "../client/Connection.ts"
+import { call, connect, type Connection, explained, handleOf, Misused, understood } from "../client/Connection.ts"
 import { apiFlag, handleFlag } from "../client/Flags.ts"
 import { withProgress } from "../client/Progress.ts"
 import { formatFlags, respond } from "../client/Format.ts"
@@ -73,18 +73,15 @@ export const command = Command.make(
     api: apiFlag,
     ...formatFlags,
   },
-  Effect.fnUntraced(
-    function* (flags) {
-      const connection = yield* connect(flags.api)
-      const handle = yield* handleOf(connection, flags.handle)
-      const id = yield* withProgress("Waiting for the message", triggers[flags.event](connection, handle))
-      const events = Object.keys(triggers)
-      yield* respond(
-        flags,
-        { handle, message_id: id, events },
-        () => `The message ${id} arrived: ${events.join(" and ")} were raised.`,
-      )
-    },
-    Effect.catchTags({ Refused: explain, OutOfReach: explain, NotLoggedIn: explain, Misused: explain }),
-  ),
+  Effect.fnUntraced(function* (flags) {
+    const connection = yield* connect(flags.api)
+    const handle = yield* handleOf(connection, flags.handle)
+    const id = yield* withProgress("Waiting for the message", triggers[flags.event](connection, handle))
+    const events = Object.keys(triggers)
+    yield* respond(
+      flags,
+      { handle, message_id: id, events },
+      () => `The message ${id} arrived: ${events.join(" and ")} were raised.`,
+    )
+  }, explained),
 ).pipe(Command.withDescription("Cause a real Event, to try a receiver of Events."))

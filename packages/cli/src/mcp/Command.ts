@@ -8,7 +8,7 @@ import { Effect, FiberSet, Option, Redacted, Stream } from "effect"
 import { Command, Flag } from "effect/cli"
 import { apiFlag } from "../client/Flags.ts"
 import * as Install from "./Install.ts"
-import { connect, type Connection, explain } from "../client/Connection.ts"
+import { connect, type Connection, explained } from "../client/Connection.ts"
 
 // oxlint-disable-next-line typescript/no-explicit-any -- JSON-RPC carries any JSON
 type Json = Record<string, any>
@@ -123,16 +123,13 @@ export const command = Command.make(
       Flag.optional,
     ),
   },
-  Effect.fnUntraced(
-    function* (flags) {
-      const query = Option.match(flags.tools, {
-        onNone: () => "",
-        onSome: (names) => `?${new URLSearchParams({ tools: names })}`,
-      })
-      yield* Effect.scoped(serve(yield* connect(flags.api), query))
-    },
-    Effect.catchTags({ NotLoggedIn: explain, Misused: explain }),
-  ),
+  Effect.fnUntraced(function* (flags) {
+    const query = Option.match(flags.tools, {
+      onNone: () => "",
+      onSome: (names) => `?${new URLSearchParams({ tools: names })}`,
+    })
+    yield* Effect.scoped(serve(yield* connect(flags.api), query))
+  }, explained),
 ).pipe(
   Command.withDescription("Serve MCP over standard input and output, or add it to a client with `svc mcp install`."),
   Command.withSubcommands([Install.command]),

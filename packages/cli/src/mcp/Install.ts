@@ -7,7 +7,7 @@ import * as os from "node:os"
 import * as path from "node:path"
 import { Effect, Option } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
-import { explain, Misused } from "../client/Connection.ts"
+import { explained, Misused } from "../client/Connection.ts"
 import { formatFlags, respond } from "../client/Format.ts"
 
 interface Client {
@@ -183,15 +183,12 @@ export const command = Command.make(
     ),
     ...formatFlags,
   },
-  Effect.fnUntraced(
-    function* ({ client, user, as, tools, api, ...format }) {
-      if (!/^[A-Za-z0-9_-]{1,50}$/.test(as)) {
-        return yield* new Misused({ message: "--name may contain letters, digits, - and _ only." })
-      }
-      const server = serverOf({ api: Option.getOrUndefined(api), tools: Option.getOrUndefined(tools) })
-      const { file, title, next } = yield* install(client, { user, server, as })
-      yield* respond(format, { client, file, name: as }, () => `${title} has the server ${as} (${file}). ${next}`)
-    },
-    Effect.catchTags({ Misused: explain }),
-  ),
+  Effect.fnUntraced(function* ({ client, user, as, tools, api, ...format }) {
+    if (!/^[A-Za-z0-9_-]{1,50}$/.test(as)) {
+      return yield* new Misused({ message: "--name may contain letters, digits, - and _ only." })
+    }
+    const server = serverOf({ api: Option.getOrUndefined(api), tools: Option.getOrUndefined(tools) })
+    const { file, title, next } = yield* install(client, { user, server, as })
+    yield* respond(format, { client, file, name: as }, () => `${title} has the server ${as} (${file}). ${next}`)
+  }, explained),
 ).pipe(Command.withDescription("Add this MCP server to the configuration of a client."))

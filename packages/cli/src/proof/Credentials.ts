@@ -5,7 +5,7 @@
 import * as path from "node:path"
 import { Effect, Option, Schema } from "effect"
 import { Command, Flag } from "effect/cli"
-import { call, connect, explain, handleOf, Misused, understood } from "../client/Connection.ts"
+import { call, connect, explain, explained, handleOf, Misused, understood } from "../client/Connection.ts"
 import { apiFlag, handleFlag } from "../client/Flags.ts"
 import { report, say } from "../client/Printing.ts"
 
@@ -54,34 +54,31 @@ interface Common {
   readonly api: Option.Option<string>
 }
 
-const printed = Effect.fnUntraced(
-  function* <Values extends Common>(cloud: Cloud<Values>, values: Values) {
-    const connection = yield* connect(values.api)
-    const { api, key } = connection
-    const name = yield* handleOf(connection, values.handle)
-    const { issuer } = yield* understood(
-      api,
-      Schema.decodeUnknownEffect(Issuer)(yield* call(api, "GET", "/.well-known/openid-configuration")),
-    )
-    const { id, handle } = yield* understood(
-      api,
-      Schema.decodeUnknownEffect(Identified)(
-        yield* call(api, "GET", `/api/identities/${encodeURIComponent(name)}`, { key }),
-      ),
-    )
-    const subject: Subject = { handle, issuer, sub: `agent:${id}`, file: path.resolve(values.file), api }
-    const audience = cloud.audience(values)
-    if (values.trust) return yield* say(cloud.trust(subject, values))
-    yield* say(cloud.configuration(subject, values))
-    if (cloud.readsFile) {
-      // A shell splits a path at its spaces.
-      const file = /^[\w./:\\-]+$/.test(subject.file) ? subject.file : JSON.stringify(subject.file)
-      const message = `Keep the file fresh: svc token --audience ${audience} --handle ${handle} --write ${file} --every 4m`
-      report(message, { code: "note", detail: message })
-    }
-  },
-  Effect.catchTags({ Refused: explain, OutOfReach: explain, NotLoggedIn: explain, Misused: explain }),
-)
+const printed = Effect.fnUntraced(function* <Values extends Common>(cloud: Cloud<Values>, values: Values) {
+  const connection = yield* connect(values.api)
+  const { api, key } = connection
+  const name = yield* handleOf(connection, values.handle)
+  const { issuer } = yield* understood(
+    api,
+    Schema.decodeUnknownEffect(Issuer)(yield* call(api, "GET", "/.well-known/openid-configuration")),
+  )
+  const { id, handle } = yield* understood(
+    api,
+    Schema.decodeUnknownEffect(Identified)(
+      yield* call(api, "GET", `/api/identities/${encodeURIComponent(name)}`, { key }),
+    ),
+  )
+  const subject: Subject = { handle, issuer, sub: `agent:${id}`, file: path.resolve(values.file), api }
+  const audience = cloud.audience(values)
+  if (values.trust) return yield* say(cloud.trust(subject, values))
+  yield* say(cloud.configuration(subject, values))
+  if (cloud.readsFile) {
+    // A shell splits a path at its spaces.
+    const file = /^[\w./:\\-]+$/.test(subject.file) ? subject.file : JSON.stringify(subject.file)
+    const message = `Keep the file fresh: svc token --audience ${audience} --handle ${handle} --write ${file} --every 4m`
+    report(message, { code: "note", detail: message })
+  }
+}, explained)
 
 const roleArn = /^arn:(aws[a-z-]*):iam::(\d{12}):role\/[\w+=,.@/-]+$/
 

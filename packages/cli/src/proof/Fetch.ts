@@ -2,7 +2,7 @@
 import type * as Sdk from "@agent-identity/sdk"
 import { Effect, Option, Redacted } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
-import { connect, explain, handleOf, Misused, OutOfReach, Refused } from "../client/Connection.ts"
+import { connect, explained, handleOf, Misused, OutOfReach, Refused } from "../client/Connection.ts"
 import { apiFlag, handleFlag } from "../client/Flags.ts"
 import { report, terminalText } from "../client/Printing.ts"
 
@@ -53,41 +53,38 @@ export const command = Command.make(
     handle: handleFlag,
     api: apiFlag,
   },
-  Effect.fnUntraced(
-    function* ({ api, data, handle, header, include, request, url }) {
-      if (!URL.canParse(url)) return yield* new Misused({ message: `${url} is not an absolute address.` })
-      const headers = new Headers()
-      for (const line of header) {
-        const [, name, value] = /^([^:\s]+):(.*)$/.exec(line) ?? []
-        if (name === undefined || value === undefined) {
-          return yield* new Misused({ message: `${line} is not a header field: write 'name: value'.` })
-        }
-        headers.append(name, value.trim())
+  Effect.fnUntraced(function* ({ api, data, handle, header, include, request, url }) {
+    if (!URL.canParse(url)) return yield* new Misused({ message: `${url} is not an absolute address.` })
+    const headers = new Headers()
+    for (const line of header) {
+      const [, name, value] = /^([^:\s]+):(.*)$/.exec(line) ?? []
+      if (name === undefined || value === undefined) {
+        return yield* new Misused({ message: `${line} is not a header field: write 'name: value'.` })
       }
-      const connection = yield* connect(api)
-      const name = yield* handleOf(connection, handle)
-      const sdk = yield* Effect.promise(() => import("@agent-identity/sdk"))
-      const client = sdk.createClient({ key: Redacted.value(connection.key), baseUrl: connection.api })
-      const response = yield* Effect.tryPromise({
-        try: (signal) =>
-          client.identity(name).fetch(url, {
-            method: Option.getOrElse(request, () => (Option.isSome(data) ? "POST" : "GET")),
-            headers,
-            signal,
-            ...(Option.isSome(data) ? { body: data.value } : {}),
-          }),
-        catch: (error) => failureOf(sdk, error),
-      })
-      yield* Effect.tryPromise({
-        try: () => print(response, include),
-        catch: (error) => failureOf(sdk, error),
-      })
-      if (!response.ok) {
-        const message = `${new URL(response.url === "" ? url : response.url).host} returned ${response.status}.`
-        report(message, { code: "site_refused", detail: message, agent_hint: "fix_call" })
-        process.exitCode = 1
-      }
-    },
-    Effect.catchTags({ Refused: explain, OutOfReach: explain, NotLoggedIn: explain, Misused: explain }),
-  ),
+      headers.append(name, value.trim())
+    }
+    const connection = yield* connect(api)
+    const name = yield* handleOf(connection, handle)
+    const sdk = yield* Effect.promise(() => import("@agent-identity/sdk"))
+    const client = sdk.createClient({ key: Redacted.value(connection.key), baseUrl: connection.api })
+    const response = yield* Effect.tryPromise({
+      try: (signal) =>
+        client.identity(name).fetch(url, {
+          method: Option.getOrElse(request, () => (Option.isSome(data) ? "POST" : "GET")),
+          headers,
+          signal,
+          ...(Option.isSome(data) ? { body: data.value } : {}),
+        }),
+      catch: (error) => failureOf(sdk, error),
+    })
+    yield* Effect.tryPromise({
+      try: () => print(response, include),
+      catch: (error) => failureOf(sdk, error),
+    })
+    if (!response.ok) {
+      const message = `${new URL(response.url === "" ? url : response.url).host} returned ${response.status}.`
+      report(message, { code: "site_refused", detail: message, agent_hint: "fix_call" })
+      process.exitCode = 1
+    }
+  }, explained),
 ).pipe(Command.withDescription("Send a web request that is signed as the Identity, so that the site knows the agent."))

@@ -1,7 +1,7 @@
 /** `svc sign-in <url>`: signs in at a site as the Identity, and prints the address of the site to open. */
 import { Effect, Schema } from "effect"
 import { Argument, Command } from "effect/cli"
-import { call, connect, explain, handleOf, understood } from "../client/Connection.ts"
+import { call, connect, explained, handleOf, understood } from "../client/Connection.ts"
 import { apiFlag, handleFlag } from "../client/Flags.ts"
 import { formatFlags, respond } from "../client/Format.ts"
 import { report } from "../client/Printing.ts"
@@ -22,23 +22,20 @@ export const command = Command.make(
     api: apiFlag,
     ...formatFlags,
   },
-  Effect.fnUntraced(
-    function* ({ api, handle, url, ...format }) {
-      const connection = yield* connect(api)
-      const name = yield* handleOf(connection, handle)
-      const path = `/api/identities/${encodeURIComponent(name)}/sign-ins`
-      const response = yield* call(connection.api, "POST", path, {
-        key: connection.key,
-        body: { authorization_url: url },
-      })
-      const { redirect_url, site } = yield* understood(connection.api, Schema.decodeUnknownEffect(Started)(response))
-      if (redirect_url !== null) return yield* respond(format, response, () => redirect_url)
-      const message = `The sign-in at ${site} awaits approval: ${connection.api}/console/identities/${encodeURIComponent(name)}/proof. Run the command again afterwards.`
-      report(message, { code: "awaiting_approval", detail: message, agent_hint: "wait" })
-      process.exitCode = 1
-    },
-    Effect.catchTags({ Refused: explain, OutOfReach: explain, NotLoggedIn: explain, Misused: explain }),
-  ),
+  Effect.fnUntraced(function* ({ api, handle, url, ...format }) {
+    const connection = yield* connect(api)
+    const name = yield* handleOf(connection, handle)
+    const path = `/api/identities/${encodeURIComponent(name)}/sign-ins`
+    const response = yield* call(connection.api, "POST", path, {
+      key: connection.key,
+      body: { authorization_url: url },
+    })
+    const { redirect_url, site } = yield* understood(connection.api, Schema.decodeUnknownEffect(Started)(response))
+    if (redirect_url !== null) return yield* respond(format, response, () => redirect_url)
+    const message = `The sign-in at ${site} awaits approval: ${connection.api}/console/identities/${encodeURIComponent(name)}/proof. Run the command again afterwards.`
+    report(message, { code: "awaiting_approval", detail: message, agent_hint: "wait" })
+    process.exitCode = 1
+  }, explained),
 ).pipe(
   Command.withDescription(
     "Sign in at a site (OpenID Connect) as the Identity. Prints the address to open, which is valid for a minute. `svc sign-in create` is the same as a tool.",

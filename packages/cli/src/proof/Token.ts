@@ -2,7 +2,7 @@
 import { rename, writeFile } from "node:fs/promises"
 import { Effect, Option, Schedule, Schema } from "effect"
 import { Command, Flag } from "effect/cli"
-import { call, connect, explain, handleOf, isPassing, Misused, understood } from "../client/Connection.ts"
+import { call, connect, explained, handleOf, isPassing, Misused, understood } from "../client/Connection.ts"
 import { apiFlag, handleFlag } from "../client/Flags.ts"
 import { report, say, sayJson } from "../client/Printing.ts"
 
@@ -61,57 +61,54 @@ export const command = Command.make(
     handle: handleFlag,
     api: apiFlag,
   },
-  Effect.fnUntraced(
-    function* (flags) {
-      const { audience, expiresIn, algorithm, format } = flags
-      const every = Option.map(flags.every, secondsOf)
-      if (Option.isSome(every) && Option.isNone(flags.write)) {
-        return yield* new Misused({ message: "--every needs --write: name the file to keep fresh." })
-      }
-      if (Option.isSome(every) && (every.value === undefined || every.value >= expiresIn)) {
-        return yield* new Misused({
-          message: `--every is a time such as 4m, shorter than the lifetime of the token (${expiresIn} s).`,
-        })
-      }
-      const connection = yield* connect(flags.api)
-      const { api, key } = connection
-      const handle = yield* handleOf(connection, flags.handle)
-      const nonce = Option.match(flags.nonce, { onNone: () => ({}), onSome: (value) => ({ nonce: value }) })
-      const body = { audience, expires_in: expiresIn, algorithm, ...nonce }
-      const created = Effect.flatMap(
-        call(api, "POST", `/api/identities/${encodeURIComponent(handle)}/tokens`, { key, body }),
-        (response) => understood(api, Schema.decodeUnknownEffect(Token)(response)),
+  Effect.fnUntraced(function* (flags) {
+    const { audience, expiresIn, algorithm, format } = flags
+    const every = Option.map(flags.every, secondsOf)
+    if (Option.isSome(every) && Option.isNone(flags.write)) {
+      return yield* new Misused({ message: "--every needs --write: name the file to keep fresh." })
+    }
+    if (Option.isSome(every) && (every.value === undefined || every.value >= expiresIn)) {
+      return yield* new Misused({
+        message: `--every is a time such as 4m, shorter than the lifetime of the token (${expiresIn} s).`,
+      })
+    }
+    const connection = yield* connect(flags.api)
+    const { api, key } = connection
+    const handle = yield* handleOf(connection, flags.handle)
+    const nonce = Option.match(flags.nonce, { onNone: () => ({}), onSome: (value) => ({ nonce: value }) })
+    const body = { audience, expires_in: expiresIn, algorithm, ...nonce }
+    const created = Effect.flatMap(
+      call(api, "POST", `/api/identities/${encodeURIComponent(handle)}/tokens`, { key, body }),
+      (response) => understood(api, Schema.decodeUnknownEffect(Token)(response)),
+    )
+    if (Option.isNone(flags.write)) {
+      const { token, expires_at } = yield* created
+      if (format === "token") return yield* say(token)
+      if (format === "json") return yield* sayJson({ token, expires_at })
+      return yield* sayJson({
+        apiVersion: "client.authentication.k8s.io/v1",
+        kind: "ExecCredential",
+        status: { token, expirationTimestamp: expires_at },
+      })
+    }
+    const file = flags.write.value
+    const renewed = Effect.flatMap(created, ({ token }) => write(file, token))
+    yield* renewed
+    if (Option.isNone(every)) return
+    while (true) {
+      yield* Effect.sleep(every.value! * 1000)
+      // The token in the file is still valid for some time, so a busy service is asked again.
+      yield* Effect.retry(
+        Effect.tapError(renewed, (error) =>
+          Effect.sync(() => report(error.message, { code: "token_not_renewed", detail: error.message })),
+        ),
+        {
+          while: (error) => error._tag === "OutOfReach" || (error._tag === "Refused" && isPassing(error)),
+          schedule: retry,
+        },
       )
-      if (Option.isNone(flags.write)) {
-        const { token, expires_at } = yield* created
-        if (format === "token") return yield* say(token)
-        if (format === "json") return yield* sayJson({ token, expires_at })
-        return yield* sayJson({
-          apiVersion: "client.authentication.k8s.io/v1",
-          kind: "ExecCredential",
-          status: { token, expirationTimestamp: expires_at },
-        })
-      }
-      const file = flags.write.value
-      const renewed = Effect.flatMap(created, ({ token }) => write(file, token))
-      yield* renewed
-      if (Option.isNone(every)) return
-      while (true) {
-        yield* Effect.sleep(every.value! * 1000)
-        // The token in the file is still valid for some time, so a busy service is asked again.
-        yield* Effect.retry(
-          Effect.tapError(renewed, (error) =>
-            Effect.sync(() => report(error.message, { code: "token_not_renewed", detail: error.message })),
-          ),
-          {
-            while: (error) => error._tag === "OutOfReach" || (error._tag === "Refused" && isPassing(error)),
-            schedule: retry,
-          },
-        )
-      }
-    },
-    Effect.catchTags({ Refused: explain, OutOfReach: explain, NotLoggedIn: explain, Misused: explain }),
-  ),
+    }
+  }, explained),
 ).pipe(
   Command.withDescription(
     "Get a short-lived token with which the Identity signs in to another service. `svc token create` is the same as a tool.",

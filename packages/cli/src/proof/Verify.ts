@@ -3,7 +3,7 @@ import { readFile } from "node:fs/promises"
 import { text } from "node:stream/consumers"
 import { Effect, Option, Schema } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
-import { call, connect, explain, Misused, understood } from "../client/Connection.ts"
+import { call, connect, explained, Misused, understood } from "../client/Connection.ts"
 import { apiFlag } from "../client/Flags.ts"
 import { formatFlags, respond } from "../client/Format.ts"
 
@@ -63,23 +63,20 @@ export const command = Command.make(
     ...formatFlags,
     api: apiFlag,
   },
-  Effect.fnUntraced(
-    function* ({ api: flag, audience, proof, ...format }) {
-      const { api, key } = yield* connect(flag)
-      const body = {
-        ...(yield* proofOf(proof)),
-        ...Option.match(audience, { onNone: () => ({}), onSome: (audience) => ({ audience }) }),
-      }
-      const response = yield* call(api, "POST", "/api/verify", { key, body })
-      const found = yield* understood(api, Schema.decodeUnknownEffect(Verification)(response))
-      if (!found.valid) process.exitCode = 1
-      yield* respond(format, response, () => {
-        if (found.agent === null) return `Not verified (${found.reason}): ${found.detail}`
-        const { handle, issuer, subject } = found.agent
-        const names = [handle === null ? issuer : `${handle}, ${issuer}`, ...(subject === null ? [] : [subject])]
-        return `Verified: ${names.join(", ")}, key ${found.kid}`
-      })
-    },
-    Effect.catchTags({ Refused: explain, OutOfReach: explain, NotLoggedIn: explain, Misused: explain }),
-  ),
+  Effect.fnUntraced(function* ({ api: flag, audience, proof, ...format }) {
+    const { api, key } = yield* connect(flag)
+    const body = {
+      ...(yield* proofOf(proof)),
+      ...Option.match(audience, { onNone: () => ({}), onSome: (audience) => ({ audience }) }),
+    }
+    const response = yield* call(api, "POST", "/api/verify", { key, body })
+    const found = yield* understood(api, Schema.decodeUnknownEffect(Verification)(response))
+    if (!found.valid) process.exitCode = 1
+    yield* respond(format, response, () => {
+      if (found.agent === null) return `Not verified (${found.reason}): ${found.detail}`
+      const { handle, issuer, subject } = found.agent
+      const names = [handle === null ? issuer : `${handle}, ${issuer}`, ...(subject === null ? [] : [subject])]
+      return `Verified: ${names.join(", ")}, key ${found.kid}`
+    })
+  }, explained),
 ).pipe(Command.withDescription("Verify who signed a token, an A2A card or a web request"))

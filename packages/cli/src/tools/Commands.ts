@@ -9,7 +9,7 @@ import { InvalidRequest } from "@svc/domain/problems/Problem"
 import { Effect, Option, Redacted } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
 import { apiFlag } from "../client/Flags.ts"
-import { connect, explain, Misused, send } from "../client/Connection.ts"
+import { connect, explained, Misused, send } from "../client/Connection.ts"
 import { withProgress } from "../client/Progress.ts"
 import { pretty } from "./Print.ts"
 import { formatFlags, respond } from "../client/Format.ts"
@@ -134,38 +134,35 @@ const commandOf = (tool: BoundTool) => {
       ...formatFlags,
       api: apiFlag,
     },
-    Effect.fnUntraced(
-      function* (given) {
-        const { api, key } = yield* connect(given.api)
-        const input: Record<string, unknown> = {}
-        for (const [at, [member, shape]] of positional.entries()) {
-          const text = given.positional[at]!
-          input[member] = isList(shape) ? yield* readList(member, text) : text
+    Effect.fnUntraced(function* (given) {
+      const { api, key } = yield* connect(given.api)
+      const input: Record<string, unknown> = {}
+      for (const [at, [member, shape]] of positional.entries()) {
+        const text = given.positional[at]!
+        input[member] = isList(shape) ? yield* readList(member, text) : text
+      }
+      for (const [at, [member]] of optional.entries()) {
+        const value = yield* given.optional[at]!
+        if (value !== undefined) input[member] = value
+      }
+      for (const [at, [member]] of secret.entries()) {
+        if (given.secret[at] === true) input[member] = yield* standardInput
+        else if (required.has(member)) {
+          return yield* new Misused({
+            message: `A secret cannot be an argument: pipe it to --${kebab(member)}-stdin.`,
+          })
         }
-        for (const [at, [member]] of optional.entries()) {
-          const value = yield* given.optional[at]!
-          if (value !== undefined) input[member] = value
-        }
-        for (const [at, [member]] of secret.entries()) {
-          if (given.secret[at] === true) input[member] = yield* standardInput
-          else if (required.has(member)) {
-            return yield* new Misused({
-              message: `A secret cannot be an argument: pipe it to --${kebab(member)}-stdin.`,
-            })
-          }
-        }
-        const request = requestOf(tool, input, `Bearer ${Redacted.value(key)}`)
-        if (request instanceof InvalidRequest) return yield* new Misused({ message: request.detail })
-        const { method, target, headers, body: text } = request
-        // Uploads take long, and so do calls that wait.
-        const body = yield* withProgress(
-          `svc ${nounOf(name)} ${commandNameOf(tool)}`,
-          send(api, new Request(api + target, { method, headers, ...(text === undefined ? {} : { body: text }) })),
-        )
-        yield* respond(given, body, () => pretty(body, tool.columns))
-      },
-      Effect.catchTags({ Refused: explain, OutOfReach: explain, NotLoggedIn: explain, Misused: explain }),
-    ),
+      }
+      const request = requestOf(tool, input, `Bearer ${Redacted.value(key)}`)
+      if (request instanceof InvalidRequest) return yield* new Misused({ message: request.detail })
+      const { method, target, headers, body: text } = request
+      // Uploads take long, and so do calls that wait.
+      const body = yield* withProgress(
+        `svc ${nounOf(name)} ${commandNameOf(tool)}`,
+        send(api, new Request(api + target, { method, headers, ...(text === undefined ? {} : { body: text }) })),
+      )
+      yield* respond(given, body, () => pretty(body, tool.columns))
+    }, explained),
   )
   return command.pipe(Command.withDescription(forTerminal(description)), Command.withShortDescription(`${title}.`))
 }

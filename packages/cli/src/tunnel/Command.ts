@@ -7,7 +7,7 @@ import { Effect, Option, Redacted, Schema } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
 import { apiFlag, handleFlag } from "../client/Flags.ts"
 import { terminalText } from "../client/Printing.ts"
-import { call, connect, explain, handleOf, Misused, Refused, understood } from "../client/Connection.ts"
+import { call, connect, explained, handleOf, Misused, Refused, understood } from "../client/Connection.ts"
 
 const say = (text: string) => void process.stdout.write(`${terminalText(text)}\n`)
 const warn = (text: string) => void process.stderr.write(`svc: ${terminalText(text)}\n`)
@@ -73,73 +73,70 @@ export const command = Command.make(
     ),
     api: apiFlag,
   },
-  Effect.fnUntraced(
-    function* (flags) {
-      const connection = yield* connect(flags.api)
-      const { api, key } = connection
-      const handle = yield* handleOf(connection, flags.handle)
-      const identity = yield* understood(
-        api,
-        Schema.decodeUnknownEffect(Named)(
-          yield* call(api, "GET", `/api/identities/${encodeURIComponent(handle)}`, { key }),
+  Effect.fnUntraced(function* (flags) {
+    const connection = yield* connect(flags.api)
+    const { api, key } = connection
+    const handle = yield* handleOf(connection, flags.handle)
+    const identity = yield* understood(
+      api,
+      Schema.decodeUnknownEffect(Named)(
+        yield* call(api, "GET", `/api/identities/${encodeURIComponent(handle)}`, { key }),
+      ),
+    )
+    const settings = {
+      ...Option.match(flags.hostHeader, { onNone: () => ({}), onSome: (host_header) => ({ host_header }) }),
+      ...Option.match(flags.callers, { onNone: () => ({}), onSome: (text) => ({ callers: callersOf(text) }) }),
+    }
+    if (Object.keys(settings).length > 0) {
+      const path = `/api/identities/${encodeURIComponent(handle)}/tunnel`
+      yield* call(api, "PATCH", path, { key, body: settings })
+    }
+    if (Option.isNone(flags.port)) {
+      if (Object.keys(settings).length > 0) return say(`The settings of the Tunnel of ${handle} are stored.`)
+      return yield* new Misused({ message: "Name the local port, as in `svc tunnel 3000`, or a setting to store." })
+    }
+    const port = flags.port.value
+    const { connectTunnel } = yield* Effect.promise(() => import("@svc/tunnel-edge/agent/Agent"))
+    const tunnel = connectTunnel({
+      key: Redacted.value(key),
+      handle,
+      edge: Option.getOrElse(flags.edge, () => edgeOf(identity.tunnel)),
+      port,
+      host: flags.host,
+      tcpOnly: flags.tcp,
+      client: "svc command line",
+      onConnected: ({ hostname, url, tcp_port }) => {
+        if (!flags.tcp) say(`${url}  ->  ${flags.host}:${port}`)
+        if (tcp_port !== null) say(`tcp://${hostname}:${tcp_port}  ->  ${flags.host}:${port}`)
+      },
+      // A permanent failure is reported at the end.
+      onDisconnected: (reason, wait) => {
+        if (wait >= 0) say(`Disconnected (${reason}); retrying in ${(wait / 1000).toFixed(1)} s`)
+      },
+      onLocal: (isUp, reason) => {
+        if (isUp) say(`${flags.host}:${port} answers again.`)
+        else
+          warn(`${flags.host}:${port} is unreachable (${reason}); requests receive 502 until a server listens there.`)
+      },
+      onNotice: warn,
+      ...(flags.quiet
+        ? {}
+        : {
+            onRequest: ({ line, peer }: { readonly line: string; readonly peer: string }) =>
+              say(`${new Date().toISOString().slice(11, 19)}  ${peer}  ${line}`),
+          }),
+    })
+    yield* Effect.acquireUseRelease(
+      Effect.succeed(tunnel),
+      (running) =>
+        Effect.flatMap(
+          Effect.promise(() => running.ended),
+          (refused) =>
+            refused === undefined
+              ? Effect.void
+              : Effect.fail(new Refused({ message: refused.message, code: refused.code, retryAfterSeconds: null })),
         ),
-      )
-      const settings = {
-        ...Option.match(flags.hostHeader, { onNone: () => ({}), onSome: (host_header) => ({ host_header }) }),
-        ...Option.match(flags.callers, { onNone: () => ({}), onSome: (text) => ({ callers: callersOf(text) }) }),
-      }
-      if (Object.keys(settings).length > 0) {
-        const path = `/api/identities/${encodeURIComponent(handle)}/tunnel`
-        yield* call(api, "PATCH", path, { key, body: settings })
-      }
-      if (Option.isNone(flags.port)) {
-        if (Object.keys(settings).length > 0) return say(`The settings of the Tunnel of ${handle} are stored.`)
-        return yield* new Misused({ message: "Name the local port, as in `svc tunnel 3000`, or a setting to store." })
-      }
-      const port = flags.port.value
-      const { connectTunnel } = yield* Effect.promise(() => import("@svc/tunnel-edge/agent/Agent"))
-      const tunnel = connectTunnel({
-        key: Redacted.value(key),
-        handle,
-        edge: Option.getOrElse(flags.edge, () => edgeOf(identity.tunnel)),
-        port,
-        host: flags.host,
-        tcpOnly: flags.tcp,
-        client: "svc command line",
-        onConnected: ({ hostname, url, tcp_port }) => {
-          if (!flags.tcp) say(`${url}  ->  ${flags.host}:${port}`)
-          if (tcp_port !== null) say(`tcp://${hostname}:${tcp_port}  ->  ${flags.host}:${port}`)
-        },
-        // A permanent failure is reported at the end.
-        onDisconnected: (reason, wait) => {
-          if (wait >= 0) say(`Disconnected (${reason}); retrying in ${(wait / 1000).toFixed(1)} s`)
-        },
-        onLocal: (isUp, reason) => {
-          if (isUp) say(`${flags.host}:${port} answers again.`)
-          else
-            warn(`${flags.host}:${port} is unreachable (${reason}); requests receive 502 until a server listens there.`)
-        },
-        onNotice: warn,
-        ...(flags.quiet
-          ? {}
-          : {
-              onRequest: ({ line, peer }: { readonly line: string; readonly peer: string }) =>
-                say(`${new Date().toISOString().slice(11, 19)}  ${peer}  ${line}`),
-            }),
-      })
-      yield* Effect.acquireUseRelease(
-        Effect.succeed(tunnel),
-        (running) =>
-          Effect.flatMap(
-            Effect.promise(() => running.ended),
-            (refused) =>
-              refused === undefined
-                ? Effect.void
-                : Effect.fail(new Refused({ message: refused.message, code: refused.code, retryAfterSeconds: null })),
-          ),
-        leave,
-      )
-    },
-    Effect.catchTags({ Refused: explain, OutOfReach: explain, NotLoggedIn: explain, Misused: explain }),
-  ),
+      leave,
+    )
+  }, explained),
 ).pipe(Command.withDescription("Give a local port a public address. `svc tunnel get <handle>` shows the Tunnel."))
