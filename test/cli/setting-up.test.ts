@@ -268,6 +268,12 @@ describe("svc listen", () => {
   })
 })
 
+it("svc dns gives each group of records one heading", async () => {
+  const { code, out } = await run(["dns", "--address", "203.0.113.7", "--address", "2001:db8::7"], {}, {})
+  const headings = out.split("\n").filter((line) => line.startsWith(";"))
+  expect([code, headings.length > 3, new Set(headings).size]).toEqual([0, true, headings.length])
+})
+
 describe("the stored login", () => {
   afterEach(() => vi.unstubAllEnvs())
   it.skipIf(process.platform === "win32")("is in the folder for settings, also if its variable is empty", () => {

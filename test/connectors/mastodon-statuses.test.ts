@@ -160,6 +160,9 @@ describe("a post", () => {
           [mine("1", at(0)), true, true],
         ] as const)
           expect(yield* published([recent], again, idempotent)).toBe("9")
+        // The clock was set back by an hour after the command.
+        yield* TestClock.setTime(begun - 3_600_000)
+        expect(yield* published([mine("1", at(-3_660_000))])).toBe("1")
       }),
   )
 })

@@ -113,7 +113,17 @@ layer(scriptedActors)("a check of a profile", (it) => {
       }
       script({ inspect: () => disclosed })
       expect(Math.round((yield* nextCheck(id))! / hour)).toBe(24)
-      expect(yield* typesOf(id)).toEqual(["connector.connected", "connector.stopped", "connector.recovered"])
+      const { id: account_id, name: account, service } = status.account
+      const of = { platform: "mastodon", account }
+      const error = expect.any(String)
+      expect(yield* eventsOf(id)).toEqual([
+        {
+          type: "connector.connected",
+          data: { ...of, account_id, service, connected_via: "app_password", capabilities: ["post"] },
+        },
+        { type: "connector.stopped", data: { ...of, error, remedy: expect.any(String) } },
+        { type: "connector.recovered", data: { ...of, account_id, service } },
+      ])
     }),
   )
 })

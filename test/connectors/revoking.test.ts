@@ -244,6 +244,19 @@ layer(scriptedActors)("a revocation", (it) => {
     }),
   )
 
+  it.effect("is not attempted early because another one is due", () =>
+    Effect.gen(function* () {
+      script({ revoke: () => passing[1]![1] })
+      const { id, org_id, handle, actor } = yield* disconnected("early")
+      yield* login(handle, org_id)
+      yield* through(actor.Disconnect({ org_id }))
+      yield* attempt(id)
+      // Attempts each once more, after the attempts that are running.
+      yield* through(actor.Leave({ org_id }))
+      expect((yield* pending(id)).map(({ attempts }) => attempts)).toEqual([3, 3])
+    }),
+  )
+
   it.effect("delays the end of an Identity until each credential was tried three times", () =>
     Effect.gen(function* () {
       script({ revoke: () => passing[1]![1] })

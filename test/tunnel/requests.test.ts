@@ -311,6 +311,14 @@ describe("the memory of an edge", () => {
     expect(memory.take("ada", "more", until, until + 1)).toBe("repeated")
   })
 
+  it("drops Tunnels without a recent signed request", () => {
+    const tunnels = new Map()
+    const memory = makeMemory(tunnels)
+    for (const identity of ["ada", "bob"]) memory.take(identity, "first", 1_000, 1_000)
+    memory.take("eve", "first", 10_000, 10_000)
+    expect([...tunnels.keys()]).toEqual(["eve"])
+  })
+
   it("has 100,000 counters of wrong passwords, and drops the oldest one for another", () => {
     let now = 0
     const guesses = PasswordThrottle.make(() => now)

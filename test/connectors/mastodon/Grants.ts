@@ -8,16 +8,21 @@ export interface Application {
   readonly id: string
   readonly secret: string
   readonly redirect: string
+  readonly scopes: ReadonlyArray<string>
 }
 
 export interface Code {
   readonly application: Application
   readonly account: Account
   readonly redirect: string
+  readonly scopes: ReadonlyArray<string>
   readonly challenge: string | undefined
 }
 
-export type Token = Pick<Code, "application" | "account"> & { readonly endsAt: number | undefined }
+export type Token = Pick<Code, "application" | "account" | "scopes"> & { readonly endsAt: number | undefined }
+
+/** Returns the scopes of a request; a request without scopes asks for `read`. */
+export const scopesOf = (scope: string | null | undefined): ReadonlyArray<string> => (scope ?? "read").split(" ")
 
 export const secret = () => randomBytes(24).toString("base64url")
 
@@ -46,17 +51,17 @@ export const makeGrants = ({
     return found
   }
 
-  const mint = (application: Application, account: Account) => {
+  const mint = ({ application, account, scopes }: Pick<Code, "application" | "account" | "scopes">) => {
     const access = settings.token ?? secret()
     const refresh = secret()
     const ends = settings.tokenSeconds
-    const token = { application, account, endsAt: ends === undefined ? undefined : Date.now() + ends * 1000 }
+    const token = { application, account, scopes, endsAt: ends === undefined ? undefined : Date.now() + ends * 1000 }
     tokens.set(access, token)
     if (ends !== undefined) refreshes.set(refresh, token)
     return {
       access_token: access,
       token_type: "Bearer",
-      scope: "read write",
+      scope: scopes.join(" "),
       created_at: Math.floor(Date.now() / 1000),
       ...(ends === undefined ? {} : { expires_in: ends, refresh_token: refresh }),
     }
@@ -84,7 +89,7 @@ export const makeGrants = ({
             "The provided authorization grant is invalid, expired, revoked, does not match the redirection URI used in the authorization request, or was issued to another client.",
         })
       }
-      return mint(application, code.account)
+      return mint(code)
     },
     client_credentials: (body: Record<string, any>) => {
       const application = applicationOf(body)
@@ -101,7 +106,7 @@ export const makeGrants = ({
       if (token === undefined || token.application !== application) {
         throw new ErrorResponse(401, "invalid_grant", { error_description: "The refresh token is invalid." })
       }
-      return mint(application, token.account)
+      return mint(token)
     },
   }
 

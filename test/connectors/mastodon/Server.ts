@@ -6,7 +6,7 @@
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http"
 import type { Kind, ServerOptions, Settings } from "./Settings.ts"
 import { documents } from "./Documents.ts"
-import { type Application, type Code, makeGrants, secret, type Token } from "./Grants.ts"
+import { type Application, type Code, makeGrants, scopesOf, secret, type Token } from "./Grants.ts"
 import { page, read, ErrorResponse } from "./Exchange.ts"
 import { Media } from "./Media.ts"
 import { attachStreams } from "./Streams.ts"
@@ -35,6 +35,8 @@ export const startServer = async (options: ServerOptions = {}) => {
     if (token === undefined || (token.endsAt !== undefined && token.endsAt < Date.now())) {
       throw new ErrorResponse(401, "The access token is invalid")
     }
+    if (request.method !== "GET" && !token.scopes.includes("write"))
+      throw new ErrorResponse(403, "This action is outside the authorized scopes")
     if (token.account.disabled) throw new ErrorResponse(403, "Your login is currently disabled")
     return token.account
   }
@@ -94,7 +96,12 @@ export const startServer = async (options: ServerOptions = {}) => {
         if (typeof body["client_name"] !== "string" || typeof body["redirect_uris"] !== "string") {
           throw new ErrorResponse(422, "Validation failed: Redirect URI can't be blank")
         }
-        const application = { id: secret(), secret: secret(), redirect: body["redirect_uris"] }
+        const application = {
+          id: secret(),
+          secret: secret(),
+          redirect: body["redirect_uris"],
+          scopes: scopesOf(body["scopes"]),
+        }
         applications.set(application.id, application)
         return {
           id: "1",
@@ -272,11 +279,14 @@ export const startServer = async (options: ServerOptions = {}) => {
       const redirect = url.searchParams.get("redirect_uri")
       if (application === undefined || redirect !== application.redirect) throw new Error("the server shows an error")
       if (url.searchParams.get("response_type") !== "code") throw new Error("the server shows an error")
+      const scopes = scopesOf(url.searchParams.get("scope"))
+      if (!scopes.every((scope) => application.scopes.includes(scope))) throw new Error("the server shows an error")
       const code = secret()
       codes.set(code, {
         application,
         account,
         redirect,
+        scopes,
         challenge: url.searchParams.get("code_challenge") ?? undefined,
       })
       const back = new URL(redirect)

@@ -39,8 +39,7 @@ export const refusesUnsigned = (standing: Standing, head: Head): Buffer | undefi
   head.isSigned || standing.settings.callers === "anyone" ? undefined : notAdmitted(standing, undefined)
 
 /** The signatures that were seen, by Identity, each with the second in which it expires. In order of arrival. */
-export const makeMemory = () => {
-  const tunnels = new Map<string, Map<string, number>>()
+export const makeMemory = (tunnels = new Map<string, Map<string, number>>()) => {
   let sweptAt = 0
 
   const expire = (seen: Map<string, number>, now: number) => {
