@@ -63,9 +63,14 @@ const parts = Layer.mergeAll(
 
 /** Opens a listener until the scope ends, and returns its port. */
 const listening = async (scope: Scope.Scope) => {
-  const listener = Smtp.layer({ host: "127.0.0.1", port: 0, mailDomain: "mail.localhost", maxBytes }).pipe(
-    Layer.provide([parts, Logger.layer([logger])]),
-  )
+  const listener = Smtp.layer({
+    host: "127.0.0.1",
+    port: 0,
+    mailDomain: "mail.localhost",
+    maxBytes,
+    proxies: [],
+    tls: undefined,
+  }).pipe(Layer.provide([parts, Logger.layer([logger])]))
   const context = await Effect.runPromise(Effect.provideService(Layer.build(listener), Scope.Scope, scope))
   return (await Effect.runPromise(Effect.provide(Effect.service(Smtp.SmtpListener), context))).port
 }

@@ -86,7 +86,7 @@ const services = Layer.mergeAll(
 const endings: Array<unknown> = []
 const logger = Logger.make(({ fiber }) => endings.push(fiber.getRef(References.CurrentLogAnnotations)["ended"]))
 const runtime = ManagedRuntime.make(
-  Smtp.layer({ host: "127.0.0.1", port: 0, mailDomain: "mail.localhost", maxBytes }).pipe(
+  Smtp.layer({ host: "127.0.0.1", port: 0, mailDomain: "mail.localhost", maxBytes, proxies: [], tls: undefined }).pipe(
     Layer.provide([services, Logger.layer([logger])]),
   ),
 )

@@ -36,8 +36,8 @@ interface SmtpSettings {
   readonly mailDomain: string
   readonly maxBytes: number
   /** Load balancers that start each connection with a PROXY protocol header. */
-  readonly proxies?: Networks
-  readonly tls?: ListenerTls | undefined
+  readonly proxies: Networks
+  readonly tls: ListenerTls | undefined
 }
 
 export class SmtpListener extends Context.Service<SmtpListener, { readonly port: number }>()(
@@ -251,7 +251,7 @@ const listen = Effect.fnUntraced(function* (settings: SmtpSettings) {
       }),
     onData,
   }
-  const server = new Server(options, settings.proxies ?? [])
+  const server = new Server(options, settings.proxies)
   // Connection errors concern the client only. An error event without a listener would end the process.
   server.on("error", () => {})
   yield* certificate.follow((renewed) => server.updateSecureContext({ ...renewed }))
