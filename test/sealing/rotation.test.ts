@@ -14,7 +14,7 @@ import { keysInUse, rotate } from "@svc/cluster/sealing/Rotation"
 import { Unhurried } from "@svc/cluster/store/Database"
 import { Vault } from "@svc/cluster/vault/Vault"
 import { describe, expect, it, layer } from "@effect/vitest"
-import { Effect, Layer } from "effect"
+import { Effect, Layer, Logger } from "effect"
 import { makeOrg } from "../harness/Actors.ts"
 import { databaseLayer } from "../harness/Database.ts"
 
@@ -51,8 +51,12 @@ layer(databaseLayer)("changing the master key", (it) => {
       const refusal = yield* Effect.flip(rotate.pipe(withKeys(`b:${present}`)))
       expect(refusal).toMatchObject({ _tag: "MasterKeyMissing", message: expect.stringContaining('"a"') })
       expect(yield* keysInUse(sql)).toEqual(["a"])
-      yield* rotate.pipe(withKeys(`b:${present}, a : ${former} `))
+      const logged: Array<unknown> = []
+      const log = Logger.layer([Logger.make(({ message }) => void logged.push(message))])
+      yield* rotate.pipe(withKeys(`b:${present}, a : ${former} `), Effect.provide(log))
       expect(yield* keysInUse(sql)).toEqual(["b"])
+      const [all] = yield* sql<{ n: number }>`select count(*)::int as n from org`
+      expect(String(logged)).toContain(`data keys of ${all!.n} Orgs`)
       yield* rotate.pipe(withKeys(`b:${present}`))
       yield* Effect.gen(function* () {
         const vault = yield* Vault
