@@ -7,7 +7,7 @@ import { throughRelay } from "./sending/Sinks.ts"
 import * as Mailer from "@svc/mail-gateway/mail/sending/Mailer"
 import { makeUuidV7 } from "@svc/domain/Ids"
 import { expect, layer } from "@effect/vitest"
-import { Clock, Effect, Layer } from "effect"
+import { Clock, Deferred, Effect, Fiber, Layer } from "effect"
 import { TestClock } from "effect/testing"
 import { actors, waitUntil } from "../harness/Actors.ts"
 import { freePort } from "../harness/Ports.ts"
@@ -188,6 +188,60 @@ layer(foundation)("A letter", (it) => {
       ]) {
         expect((yield* Effect.flip(send(to, through)))._tag, to).toBe("RelayUnavailable")
       }
+    }),
+  )
+
+  it.effect("has HTML and an address for replies only if given", () =>
+    Effect.gen(function* () {
+      const sent: Array<string> = []
+      const transport = Layer.mock(MailTransport, {
+        carries: { by: "relay" },
+        send: ({ recipients: [recipient], content }) => {
+          sent.push(Buffer.from(content).toString())
+          return Effect.succeed([{ recipient: recipient!, state: "sent", reply: null }])
+        },
+      })
+      const { send } = yield* Effect.provide(
+        SystemMailer,
+        Mailer.layer({ from: "accounts@svc.example" }).pipe(Layer.provide(transport)),
+      )
+      const letter = { to: "ada@example.org", subject: "Hello", text: "plain" }
+      yield* send({ ...letter, html: "<b>bold</b>", replyTo: "grace@example.org" })
+      yield* send(letter)
+      expect(sent[0]).toContain("From: accounts@svc.example\r\n")
+      expect(sent[0]).toContain("To: ada@example.org\r\n")
+      expect(sent[0]).toContain("Reply-To: grace@example.org\r\n")
+      expect(sent[0]).toMatch(/text\/plain[^]*plain[^]*text\/html[^]*<b>bold<\/b>/)
+      expect(sent[1]).not.toMatch(/Reply-To|text\/html/)
+    }),
+  )
+
+  it.effect("fails after 30 seconds, or if the server did not accept it", () =>
+    Effect.gen(function* () {
+      const through = (send: MailTransport["Service"]["send"]) =>
+        Effect.flatMap(SystemMailer, (system) =>
+          Effect.flip(system.send({ to: "ada@example.org", subject: "Hello", text: "x" })),
+        ).pipe(
+          Effect.provide(
+            Mailer.layer({ from: "accounts@svc.example" }).pipe(
+              Layer.provide(Layer.mock(MailTransport, { carries: { by: "relay" }, send })),
+            ),
+          ),
+        )
+      const begun = yield* Deferred.make<void>()
+      const waiting = yield* Effect.forkChild(
+        through(() => Effect.andThen(Deferred.succeed(begun, undefined), Effect.never)),
+      )
+      yield* Deferred.await(begun)
+      yield* TestClock.adjust(29_999)
+      expect(waiting.pollUnsafe()).toBeUndefined()
+      yield* TestClock.adjust(1)
+      expect((yield* Fiber.join(waiting)).message).toBe("timed out")
+      const reply = { code: 451, status: "4.7.1", text: "later", host: "relay.example" }
+      const deferred = yield* through(() =>
+        Effect.succeed([{ recipient: "ada@example.org", state: "deferred", reply }]),
+      )
+      expect(deferred.message).toBe("deferred 451 later")
     }),
   )
 })

@@ -186,6 +186,7 @@ describe("FETCH", () => {
     "BODY[1",
     "BINARY[TEXT]",
     "BINARY[1.HEADER]",
+    "BINARY.SIZE[1]<0.2>",
     "RFC822.WORDS",
     "WORDS",
     "(FLAGS WORDS)",

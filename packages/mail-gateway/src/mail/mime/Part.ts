@@ -119,7 +119,7 @@ export function* indexing(raw: Buffer): Generator<void, Part, void> {
     if (boundary === undefined) return
     delete stack[place]!.boundary
     const places = boundaries.get(boundary)!
-    places.splice(places.lastIndexOf(place), 1)
+    places.pop()
     if (places.length === 0) boundaries.delete(boundary)
   }
 
