@@ -16,7 +16,6 @@ describe("Link targets", () => {
       "<a href=mailto:ada@example.org>write</a> <a href=mailto:ada@example.org>ada@example.org</a>",
       "write (mailto:ada@example.org) ada@example.org",
     ],
-    ["<a href=mailto:j\u00f6rg@example.org>j\u00f6rg@example.org</a>", "j\u00f6rg@example.org"],
     ["<a href=javascript:alert(1)>x</a> <a href=#top>y</a> <a href=x.html>z</a> <a>w</a>", "x y z w"],
     ["<base href=https://example.org/d/><a href=x.html>z</a>", "z (https://example.org/d/x.html)"],
     ["<base href=https://a.example/><base href=https://b.example/><a href=x>z</a>", "z (https://a.example/x)"],
@@ -44,6 +43,10 @@ describe("Link targets", () => {
     ).toEqual([
       { url: "https://a.example/", text: "x", deceptive: false },
       { url: "tel:+4930", text: "call", deceptive: false },
+    ])
+    // An address is readable, as written.
+    expect(linksOf("<a href=MailTo:j\u00f6rg@example.org>x</a>")).toMatchObject([
+      { url: "MailTo:j\u00f6rg@example.org" },
     ])
     const many = (count: number) =>
       Array.from({ length: count }, (_, n) => `<a href=https://a.example/${n}>x</a>`).join("")

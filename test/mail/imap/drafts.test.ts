@@ -46,8 +46,10 @@ describe("the Drafts folder", () => {
     expect(first.status).toBe(201)
     const client = await login()
     expect((await client.say("SELECT Drafts")).untagged).toContain("* 1 EXISTS")
-    const [shown] = (await client.say("FETCH 1 (FLAGS ENVELOPE RFC822.SIZE BODY.PEEK[])")).untagged
+    const [shown] = (await client.say("FETCH 1 (FLAGS INTERNALDATE ENVELOPE RFC822.SIZE BODY.PEEK[])")).untagged
     expect(shown).toContain("FLAGS (\\Seen \\Draft \\Recent)")
+    const [, stored] = /INTERNALDATE "([^"]+ \+0000)"/.exec(shown!)!
+    expect(Date.parse(stored!)).toBe(Math.floor(Date.parse(first.body.updated_at) / 1_000) * 1_000)
     expect(shown).toContain('"hidden" "example.org"')
     expect(shown).toMatch(/filename=a\.txt[^]*aGVsbG8=/)
     expect(shown).not.toContain("AI-Disclosure")

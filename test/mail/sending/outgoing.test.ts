@@ -7,7 +7,8 @@ import { load } from "@svc/cli/serve/Settings"
 import { SystemMailer } from "@svc/cluster/mail/SystemMailer"
 import { GuardedClient } from "@svc/cluster/net/GuardedClient"
 import { ConfigProvider, Effect, Layer } from "effect"
-import { foundation } from "../../harness/Stores.ts"
+import { waitUntil } from "../../harness/Actors.ts"
+import { foundation, rows } from "../../harness/Stores.ts"
 import { a, mx, nameServer, tlsa } from "./NameServer.ts"
 import { dnsLayer, sink, untrustedCertificate } from "./Sinks.ts"
 
@@ -36,9 +37,9 @@ layer(foundation)("Direct delivery of the service's own mail", (it) => {
           "A mx.other.example": { data: [a("127.0.0.1")] },
           "AAAA mx.other.example": {},
           [`TLSA _${port}._tcp.mx.other.example`]: { data: [tlsa(3, 1, 1, sha256(Buffer.from("another key")))] },
-          "MX own.example": { data: [mx(10, "mx.svc.example")] },
-          "A mx.svc.example": { data: [a("127.0.0.1")] },
-          "AAAA mx.svc.example": {},
+          "MX own.example": { data: [mx(10, "mx2.svc.example")] },
+          "A mx2.svc.example": { data: [a("127.0.0.1")] },
+          "AAAA mx2.svc.example": {},
         })
         const arc = generateKeyPairSync("ed25519").privateKey.export({ type: "pkcs8", format: "pem" }).toString()
         const settings = yield* load.pipe(
@@ -49,7 +50,7 @@ layer(foundation)("Direct delivery of the service's own mail", (it) => {
                 SVC_MAIL_DIRECT_PORT: String(port),
                 SVC_DANE_RESOLVER: `127.0.0.1:${validating}`,
                 SVC_MAIL_DOMAIN: "svc.example",
-                SVC_MX: "mx.svc.example",
+                SVC_MX: "mx.svc.example,mx2.svc.example",
                 SVC_SYSTEM_FROM: "accounts@svc.example",
                 SVC_ARC_KEY: arc,
                 SVC_ARC_SELECTOR: "seals",
@@ -61,6 +62,12 @@ layer(foundation)("Direct delivery of the service's own mail", (it) => {
         const outgoing = Outgoing.layer(settings, { ...realParts, resolver: dnsLayer({}) }).pipe(Layer.provide(client))
         const mailer = yield* Effect.map(Layer.build(outgoing), (built) => Effect.provide(SystemMailer, built))
         const { send, forward } = yield* mailer
+        // The keys for signatures are created at the start, so that the doctor can name their records.
+        yield* waitUntil(
+          rows((sql) => sql`select 1 from dkim_key where domain = 'svc.example'`),
+          (keys) => keys.length > 0,
+          0,
+        )
         const letter = { subject: "Hello", text: "x" }
         yield* send({ ...letter, to: "ada@example.org" })
         expect(taken).toMatchObject([{ from: "accounts@svc.example", to: ["ada@example.org"], secure: true }])
