@@ -41,8 +41,9 @@ const reworded = (message: string): string => {
     .replace(/^a value with a length of at /, "a length of at ")
     // In a query, every number is text.
     .replace("a string representing a finite number", "a number")
-    .replaceAll(" | ", " or ")
-    .replace(/^(?:an? )?(string|number|boolean|null|array|object)$/, (_, word: string) => kind(word))}`
+    .split(" | ")
+    .map((one) => one.replace(/^(?:an? )?(string|number|boolean|null|array|object)$/, (_, word: string) => kind(word)))
+    .join(" or ")}`
 }
 
 const formatter = SchemaIssue.makeFormatterStandardSchemaV1({ leafHook: leaf })
