@@ -112,6 +112,15 @@ describe("A read", () => {
   const reads = (reader: object = {}) =>
     mounted(({ input }: { readonly input: object }): any => useCall(route, input, reader), { input: {} })
 
+  it("is repeated after the time that its page chooses by what was read", async () => {
+    const known = { api_keys: [] }
+    client.setQueryData([route, {}], known)
+    await reads({ every: (read: object) => (read === known ? 500 : false) })
+    const query = client.getQueryCache().find({ queryKey: [route, {}] })
+    // Queries repeat themselves only in a browser.
+    expect(query.observers[0].options.refetchInterval(query)).toBe(500)
+  })
+
   it("that fails is repeated after half a second and after a second", async () => {
     vi.useFakeTimers()
     const at: Array<number> = []

@@ -143,6 +143,9 @@ describe("A Webhook", () => {
     const heads = () => top.all({ class: "delivery-head" }).map(({ attributes }) => attributes["aria-expanded"])
     await eventually(() => expect(heads()).toEqual([String(isFailing), "false"]))
     expect(top.all({ class: "note", "data-tone": "bad" }).length).toBe(isFailing ? 1 : 0)
+    // No other attempt follows the last one.
+    const tones = top.all({ class: "attempts" }).flatMap((list) => list.all("li"))
+    expect(tones.map(({ attributes }) => attributes["data-tone"])).toEqual(isFailing ? ["bad"] : [])
   })
 
   it("that does not exist says so", async () => {
