@@ -4,6 +4,7 @@ import { browserAt, drawn, Entries, eventually, heldCalls, leaveAll, leavePage, 
 
 const { default: MailSettingsPage } = await source("mail/MailSettingsPage.tsx")
 const { Recipients } = await source("mail/Recipients.tsx")
+const { Toasts } = await source("ui/Toast.tsx")
 const { client } = await source("client/Queries.ts")
 
 const at = "/api/identities/ada"
@@ -169,6 +170,14 @@ describe("The Allowed Recipients", () => {
     await answered(201, {})
     await eventually(() => expect(field(label)!.attributes["value"]).toBe(""))
     expect((await calls.next()).method).toBe("GET")
+    expect((await drawn(Toasts, {})).top.textContent).toContain("new@example.org added")
+  })
+
+  it("are read again after one was removed", async () => {
+    const { press } = await opened()
+    await press("Remove bob@example.org")
+    expect((await answered(204)).method).toBe("DELETE")
+    expect((await calls.next()).url).toBe(`${at}/allowed-recipients`)
   })
 
   it("are found by the beginning of an address", async () => {

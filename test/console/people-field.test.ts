@@ -152,6 +152,10 @@ it("The arrow keys go through all suggestions, at most six, and the field names 
 it("A chosen suggestion replaces a complete address, and a click takes one", async () => {
   const { top, type, press, click, suggested } = await opened()
   await type("1@many.ex")
+  await press("Enter")
+  expect(value).toEqual(["1@many.ex"])
+  await press("Backspace")
+  await type("1@many.ex")
   await press("ArrowUp")
   await press("Enter")
   expect(value).toEqual(["1@many.example"])

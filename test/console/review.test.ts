@@ -135,6 +135,8 @@ describe("The review of a message", () => {
     await submit()
     const request = await answered(200, {})
     expect([request.url, request.body]).toEqual([`${at}/refuse`, { content_sha256: "one", ...more }])
+    const toasts = await drawn(Toasts, {})
+    await eventually(() => expect(toasts.top.textContent).toContain("“Invoice” rejected"))
     await eventually(() => expect(entries).toEqual(["replace /identities/ada/mail/msg_1"]))
   })
 

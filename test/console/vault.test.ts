@@ -133,6 +133,7 @@ it("A secret is deleted after its name was typed, in its own namespace, and its 
   expect([request.method, request.url]).toEqual(["DELETE", "/api/vault/secrets/two?identity=ada"])
   await answered(200, { secrets: [secret("one", 1)], next_cursor: null })
   await eventually(() => expect(entries).toEqual(["replace /vault?identity=ada"]))
+  expect((await drawn(Toasts, {})).top.textContent).toContain("two deleted")
 })
 
 it("A change replaces only the version that a person saw, keeps the description, and says if there is a newer one", async () => {
@@ -174,6 +175,7 @@ it("A change replaces only the version that a person saw, keeps the description,
   await other.submit()
   await answered(201, {})
   await eventually(() => expect(onDone).toHaveBeenCalledTimes(1))
+  expect((await drawn(Toasts, {})).top.textContent).toContain("erp.token saved")
 })
 
 it("Secrets open in their own namespace, and another one is shown without the secret that was open", async () => {
