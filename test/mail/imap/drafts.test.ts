@@ -52,6 +52,7 @@ describe("the Drafts folder", () => {
     expect(Date.parse(stored!)).toBe(Math.floor(Date.parse(first.body.updated_at) / 1_000) * 1_000)
     expect(shown).toContain('"hidden" "example.org"')
     expect(shown).toMatch(/filename=a\.txt[^]*aGVsbG8=/)
+    expect(shown).toMatch(/"<draft\.[^@"]+@mail\.localhost>"/)
     expect(shown).not.toContain("AI-Disclosure")
     const [, size, bytes] = /RFC822\.SIZE (\d+) BODY\[\] \{(\d+)\}/.exec(shown!)!
     expect(size).toBe(bytes)

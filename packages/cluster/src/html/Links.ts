@@ -22,7 +22,7 @@ export const target = (href: string, base: string | undefined): string | undefin
   if (url === null || !/^(?:https?|ftp|mailto|tel):$/.test(url.protocol)) return undefined
   // A URL that browsers and people might read differently is returned as browsers parse it.
   const isPlain = /^(?:https?|ftp):\/\/[a-z0-9.-]+(?::\d+)?(?:[/?#][!-[\]-~]*)?$/i.test(written)
-  const shown = isPlain || url.protocol === "mailto:" || url.protocol === "tel:" ? written : url.href
+  const shown = isPlain || url.protocol === "mailto:" ? written : url.href
   return shown.length > limits.url ? undefined : shown
 }
 
