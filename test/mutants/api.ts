@@ -256,10 +256,10 @@ export const api: Mutants = {
   },
   "first-alternative-only": {
     file: "api/src/problems/Violations.ts",
-    from: '.replaceAll(" | ", " or ")',
-    to: '.replace(" | ", " or ")',
-    bug: "Violations list values in two notations",
-    tests: ["api/problems"],
+    from: '.split(" | ")',
+    to: '.split(" | ").slice(0, 1)',
+    bug: "Violations name only the first of the permitted values",
+    tests: ["api/violations"],
   },
   "letter-in-english": {
     file: "api/src/account/MagicLinks.ts",
