@@ -19,8 +19,8 @@ import { environment, type SvcEnvironment } from "./Svc.ts"
 
 // oxlint-disable-next-line typescript/no-explicit-any -- JSON
 export type Json = any
-/** Responses by request; a list gives one after the other, and the last one again. A number is a status. */
-export type Responses = Readonly<Record<string, Json>>
+/** Responses by request, or a function of it; a list gives one after the other, and the last one again. A number is a status. */
+export type Responses = Readonly<Record<string, Json>> | ((route: string) => Json)
 
 export const api = "http://api.test"
 /** A site that is not the service. */
@@ -135,7 +135,10 @@ const runIn = async (
       [route, text, key === null ? "without key" : key === "Bearer key" ? "" : key].filter(Boolean).join(" "),
     )
     times.push(now)
-    const [begin, found] = Object.entries(responses).find(([begin]) => route.startsWith(begin)) ?? []
+    const [begin, found] =
+      typeof responses === "function"
+        ? [route, responses(route)]
+        : (Object.entries(responses).find(([begin]) => route.startsWith(begin)) ?? [])
     if (begin === undefined) throw new TypeError(`no response to ${route}`)
     const n = asked.get(begin) ?? 0
     asked.set(begin, n + 1)

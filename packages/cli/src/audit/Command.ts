@@ -69,11 +69,13 @@ const list = Effect.fnUntraced(function* (
     shown += page.records.length
     cursor = page.next_cursor
   } while (cursor !== null && shown < shownAtMost)
-  if (cursor !== null)
-    yield* Effect.sync(
-      () =>
-        void process.stderr.write(`svc: these are the newest ${shown} records; GET /api/audit/export returns all\n`),
-    )
+  const note =
+    cursor !== null
+      ? `these are the newest ${shown} records; GET /api/audit/export returns all`
+      : shown === 0
+        ? `there are no records since ${since.toISOString()}`
+        : undefined
+  if (note !== undefined) yield* Effect.sync(() => void process.stderr.write(`svc: ${note}\n`))
 }, explained)
 
 /** Derives the seal keys from the master keys in a file. */
