@@ -43,6 +43,7 @@ const letter = {
   html: "<p>Dear Grace,</p><p>here it is.</p>",
 }
 const network = "203.0.113.0/24"
+const strangers = [1, 2, 3, 4, 5, 6].map((n) => `stranger${n}@example.org`)
 
 /** The operations in the order of their calls: reads first, and then changes, so that each finds its resource. */
 const calls = (): ReadonlyArray<readonly [id: string, given?: Call]> => [
@@ -120,7 +121,7 @@ const calls = (): ReadonlyArray<readonly [id: string, given?: Call]> => [
   ["mail_settings.allow", { body: { address: "grace@example.org" } }],
   ["mail_settings.setDisclosure", { body: { text: "An agent wrote this." } }],
   ["sending.send", { body: { to: ["grace@example.org"], ...letter } }],
-  ["sending.send", { body: { to: ["stranger@example.org", "grace@example.org"], ...letter } }],
+  ["sending.send", { body: { to: [...strangers, "grace@example.org"], ...letter } }],
   ["sending.draft", { body: { to: ["grace@example.org"], ...letter } }],
   ["sending.replaceDraft", { body: { to: ["grace@example.org"], cc: [own.address], ...letter } }],
   ["sending.sendDraft"],

@@ -169,9 +169,9 @@ describe("Event stream", () => {
     // A refused call changes nothing.
     const before = seen(full).length
     expect((await call(service.base, "POST", path, { token: session, body: {} })).status).toBe(400)
-    expect(
-      (await call(service.base, "DELETE", `${path}/wh_01kjr8xr3v7k2t9m4q6w8y0zab`, { token: session })).status,
-    ).toBe(404)
+    const missing = `${path}/wh_01kjr8xr3v7k2t9m4q6w8y0zab`
+    for (const headers of [{}, { "idempotency-key": "missing" }, { "idempotency-key": "missing" }])
+      expect((await call(service.base, "DELETE", missing, { token: session, headers })).status).toBe(404)
     await call(service.base, "DELETE", "/api/vault/secrets/a", { token: session })
     await eventually(
       async () => seen(full).slice(before),

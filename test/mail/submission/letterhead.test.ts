@@ -123,6 +123,7 @@ describe("The fingerprint of a submitted message", () => {
       printed("Subject: b"),
       printed("Subject: a\r\nIn-Reply-To: <q@x.example>"),
       printed("Subject: a\r\nContent-Type: text/html"),
+      printed("Subject: a\r\nContent-Type: text/html", "<b>x</b>"),
       printed(mixed, file("a.pdf", "one")),
       printed(mixed, file("a.pdf", "two")),
       printed(mixed, file("b.pdf", "one")),
