@@ -180,7 +180,7 @@ const stable = (text: string): string => {
     .replaceAll(`:${service.edgePort}`, ":<edge>")
     .replace(/("port": )\d+/g, "$1<port>")
     .replace(new RegExp(`("(?:${hidden})": ")[^"]+`, "g"), "$1…")
-    .replace(/("(?:used|attempts|seconds)": |"size": \d)[\d.]+/g, "$1…")
+    .replace(/("(?:used|attempts|seconds)": )[\d.]+|("size": )\d\d+/g, "$1$2…")
     .replace(/("resets_at": )"[^"]+"/g, "$1…")
     .replace(/(created=|expires=|keyid=\\"|nonce=\\"|sig1=:|signing-keys\/|boundary=\\")[\w/+=-]+/g, "$1…")
     .replace(/oc_[\w-]{43}/g, "oc_…")
