@@ -46,13 +46,12 @@ describe("A field", () => {
   })
 
   it("of several lines has their number, and the cursor before its text", async () => {
-    const select = vi.fn()
-    Object.assign(Drawn.prototype, { setSelectionRange: select })
+    const select = vi.spyOn(Drawn.prototype, "setSelectionRange")
     const { top } = await drawn<object>(TextArea, { ...field, rows: 12, autofocus: true })
     expect([top.all("textarea")[0]!.attributes["rows"], select.mock.calls]).toEqual(["12", [[0, 0]]])
     expect((await drawn(TextArea, field)).top.all("textarea")[0]!.attributes["rows"]).toBe("4")
     expect(select).toHaveBeenCalledTimes(1)
-    Reflect.deleteProperty(Drawn.prototype, "setSelectionRange")
+    select.mockRestore()
   })
 
   it("with options shows them", async () => {
