@@ -1,6 +1,6 @@
 /**
- * What each member of a request body is told to be, if it is something else. `violations.txt` has the messages of all operations;
- * `vitest run test/api/violations --update=all` writes it anew after an intended change.
+ * Compares the messages about invalid members of request bodies with `violations.txt`, for every operation. After an intended
+ * change, `npm test -- test/api/violations --update=all` writes the file anew.
  */
 import { document } from "@svc/api/openapi/Document"
 import { violationsOf } from "@svc/api/problems/Violations"

@@ -1,6 +1,6 @@
 /**
- * What every command prints about a response of the service, whole: people read each column. The responses are made from the
- * OpenAPI document. `printed.txt` has the outputs; `vitest run test/cli/printed -u` rewrites it after an intended change.
+ * Compares the whole output of every command with `printed.txt`, for a full response and an empty one, which are made from the
+ * OpenAPI document. After an intended change, `npm test -- test/cli/printed --update=all` writes the file anew.
  */
 import { type BoundTool, endpoints } from "@svc/api/mcp/Tools"
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest"
